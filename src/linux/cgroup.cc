@@ -1,0 +1,346 @@
+#include "linux/cgroup.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/on_failure.h"
+#include "linux/cgroup_folder_internal.h"
+
+namespace hearth::linux {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kFreezeTime = 2s;
+constexpr Duration kKillTime = 1s;
+// For processes that were reaped already but not yet let go of by the kernel.
+constexpr Duration kSettleTime = 200ms;
+
+constexpr const char* kFreeLeaf = ".free";
+constexpr const char* kProcs = "cgroup.procs";
+
+bool contains(const std::vector<std::string>& list, std::string_view word) {
+  return std::ranges::find(list, word) != list.end();
+}
+
+// A folder of ours: one path component that is neither hidden nor special.
+void check_id(const std::string& id) {
+  const bool fine = !id.empty() && id.front() != '.' && id.size() <= 255 &&
+                    id.find_first_of(std::string_view("/\n\0", 3)) == std::string::npos;
+  if (!fine) fail(Code::invalid, "'{}' cannot be the name of a cgroup", id);
+}
+
+std::vector<std::string> name_parts(const std::string& name) {
+  std::vector<std::string> parts = split_words(name, '/');
+  for (const std::string& part : parts) check_id(part);
+  if (parts.empty() || name.front() == '/') {
+    fail(Code::invalid, "'{}' cannot be the name of a cgroup", name);
+  }
+  return parts;
+}
+
+Fd open_folder(int dir_fd, const std::string& path) {
+  return open_at(dir_fd, path, O_RDONLY | O_DIRECTORY);
+}
+
+// Hands controllers down to the children of a folder, as many as the host lets us: one that is not
+// there (ENOENT), or held back because processes live in the folder itself (EBUSY), is not ours to
+// have. What counts is what the file says afterwards.
+void enable_controllers(int dir_fd) {
+  const Fd file = open_at(dir_fd, "cgroup.subtree_control", O_WRONLY);
+  // One write each: the kernel takes all of a line or nothing.
+  for (const std::string_view word : {"+cpu", "+io", "+memory", "+pids"}) {
+    [[maybe_unused]] const ssize_t written = ::write(file.get(), word.data(), word.size());
+  }
+}
+
+// The folder `parts` below the mount point, made where it is missing.
+Fd make_path(const CgroupHierarchy& hierarchy, const std::vector<std::string>& parts) {
+  Fd folder = open_folder(AT_FDCWD, hierarchy.mount_point);
+  if (hierarchy.v2) enable_controllers(folder.get());
+  for (const std::string& part : parts) {
+    make_cgroup_folder(folder.get(), part);
+    folder = open_folder(folder.get(), part);
+    if (hierarchy.v2) enable_controllers(folder.get());
+  }
+  return folder;
+}
+
+// Someone else's remove_tree() may take a shared part away between our making and our entering it.
+Fd make_path_despite_others(const CgroupHierarchy& hierarchy,
+                            const std::vector<std::string>& parts) {
+  constexpr int kTries = 10;
+  for (int tries = 1;; ++tries) {
+    try {
+      return make_path(hierarchy, parts);
+    } catch (const Error& error) {
+      if (error.code() != Code::not_found || tries == kTries) throw;
+    }
+  }
+}
+
+std::uint64_t number_in(int dir_fd, const std::string& file) {
+  const std::string text = read_cgroup_file(dir_fd, file);
+  std::uint64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+}  // namespace
+
+Cgroup::Cgroup(std::vector<Leaf> leaves) : leaves_(std::move(leaves)) {
+  for (const Leaf& leaf : leaves_) {
+    if (!leaf.hierarchy.v2) v1_procs_.push_back(open_at(leaf.dir.get(), kProcs, O_WRONLY));
+  }
+}
+
+int Cgroup::v2_dir_fd() const {
+  const auto v2 = std::ranges::find_if(leaves_, [](const Leaf& leaf) { return leaf.hierarchy.v2; });
+  return v2 == leaves_.end() ? -1 : v2->dir.get();
+}
+
+std::vector<Fd> Cgroup::open_all_procs() const {
+  std::vector<Fd> files;
+  files.reserve(leaves_.size());
+  for (const bool v2 : {false, true}) {
+    for (const Leaf& leaf : leaves_) {
+      if (leaf.hierarchy.v2 == v2) files.push_back(open_at(leaf.dir.get(), kProcs, O_WRONLY));
+    }
+  }
+  return files;
+}
+
+const Cgroup::Leaf* Cgroup::find_leaf(std::string_view controller) const {
+  for (const Leaf& leaf : leaves_) {
+    if (contains(leaf.hierarchy.controllers, controller)) return &leaf;
+  }
+  return nullptr;
+}
+
+void Cgroup::apply(const CgroupLimits& limits) {
+  for (const Leaf& leaf : leaves_) {
+    for (const CgroupSetting& setting :
+         leaf.hierarchy.v2 ? v2_settings(limits) : v1_settings(limits)) {
+      if (!contains(leaf.hierarchy.controllers, setting.controller)) continue;
+      if (setting.optional && !has_cgroup_file(leaf.dir.get(), setting.file)) continue;
+      write_file_at(leaf.dir.get(), setting.file, setting.text);
+    }
+  }
+}
+
+void Cgroup::freeze() {
+  const int v2 = v2_dir_fd();
+  const Leaf* v1 = find_leaf("freezer");
+  if (v2 < 0 && v1 == nullptr) fail(Code::unavailable, "this host has no cgroup freezer");
+  if (v2 >= 0) {
+    write_file_at(v2, "cgroup.freeze", "1");
+  } else {
+    write_file_at(v1->dir.get(), "freezer.state", "FROZEN");
+  }
+
+  Backoff backoff;
+  const Deadline deadline = Deadline::after(kFreezeTime);
+  while (true) {
+    const bool frozen = v2 >= 0
+                            ? flat_keyed_value(read_cgroup_file(v2, "cgroup.events"), "frozen") == 1
+                            : read_cgroup_file(v1->dir.get(), "freezer.state") == "FROZEN\n";
+    if (frozen) return;
+    if (deadline.passed()) break;
+    backoff.wait();
+  }
+  thaw();
+  fail(Code::timeout, "freeze a cgroup: not every process in it would stop");
+}
+
+void Cgroup::thaw() {
+  if (const int v2 = v2_dir_fd(); v2 >= 0) {
+    write_file_at(v2, "cgroup.freeze", "0");
+  } else if (const Leaf* v1 = find_leaf("freezer")) {
+    write_file_at(v1->dir.get(), "freezer.state", "THAWED");
+  } else {
+    fail(Code::unavailable, "this host has no cgroup freezer");
+  }
+}
+
+CgroupUsage Cgroup::usage() const {
+  CgroupUsage usage;
+  if (const Leaf* memory = find_leaf("memory")) {
+    const int dir = memory->dir.get();
+    const bool v2 = memory->hierarchy.v2;
+    usage.memory_bytes = number_in(dir, v2 ? "memory.current" : "memory.usage_in_bytes");
+    // memory.peak: Linux 5.19.
+    usage.memory_peak_bytes = number_in(dir, v2 ? "memory.peak" : "memory.max_usage_in_bytes");
+    usage.oom_kills = flat_keyed_value(
+        read_cgroup_file(dir, v2 ? "memory.events" : "memory.oom_control"), "oom_kill");
+  }
+  if (const Leaf* pids = find_leaf("pids")) {
+    usage.pids = number_in(pids->dir.get(), "pids.current");
+  }
+  // A v2 cgroup knows its CPU time even without the controller.
+  if (const int v2 = v2_dir_fd(); v2 >= 0) {
+    usage.cpu_usec = flat_keyed_value(read_cgroup_file(v2, "cpu.stat"), "usage_usec");
+  } else if (const Leaf* cpu = find_leaf("cpu")) {
+    usage.cpu_usec = number_in(cpu->dir.get(), "cpuacct.usage") / 1000;
+  }
+  return usage;
+}
+
+CgroupTree::CgroupTree(std::string name, std::vector<Corner> corners)
+    : name_(std::move(name)), corners_(std::move(corners)) {}
+
+CgroupTree CgroupTree::open(const std::string& name) {
+  const std::vector<std::string> parts = name_parts(name);
+  const std::vector<CgroupHierarchy> present =
+      find_cgroup_hierarchies(read_file("/proc/thread-self/mountinfo", 16 << 20));
+
+  std::vector<std::string> v2_controllers;
+  for (const CgroupHierarchy& hierarchy : present) {
+    if (!hierarchy.v2) continue;
+    const Fd folder = make_path_despite_others(hierarchy, parts);
+    v2_controllers = split_words(read_file_at(folder.get(), "cgroup.subtree_control"));
+  }
+
+  std::vector<Corner> corners;
+  for (CgroupHierarchy& hierarchy : choose_cgroup_hierarchies(present, v2_controllers)) {
+    Fd dir = make_path_despite_others(hierarchy, parts);
+    make_cgroup_folder(dir.get(), kFreeLeaf);
+    corners.push_back({.hierarchy = std::move(hierarchy), .dir = std::move(dir)});
+  }
+  if (corners.empty()) fail(Code::unavailable, "no cgroup hierarchy is mounted for writing");
+  return {name, std::move(corners)};
+}
+
+bool CgroupTree::has_controller(std::string_view controller) const {
+  return std::ranges::any_of(corners_, [&](const Corner& corner) {
+    return contains(corner.hierarchy.controllers, controller);
+  });
+}
+
+std::string CgroupTree::describe() const {
+  std::vector<std::string> v1;
+  std::string v2;
+  for (const auto& [hierarchy, dir] : corners_) {
+    if (hierarchy.v2) {
+      v2 = hierarchy.controllers.empty()
+               ? "v2 (no controllers)"
+               : fmt::format("v2 {}", fmt::join(hierarchy.controllers, ","));
+    } else {
+      v1.insert(v1.end(), hierarchy.controllers.begin(), hierarchy.controllers.end());
+    }
+  }
+  if (v1.empty()) return v2;
+  std::ranges::sort(v1);
+  return fmt::format("v1 {}{}{}", fmt::join(v1, ","), v2.empty() ? "" : " + ", v2);
+}
+
+void CgroupTree::require_controllers(const CgroupLimits& limits) const {
+  const auto require = [this](bool wanted, std::string_view controller) {
+    if (!wanted || has_controller(controller)) return;
+    fail(Code::unavailable, "this host cannot limit it: no cgroup controller '{}' ({})", controller,
+         describe());
+  };
+  require(limits.memory_bytes != 0, "memory");
+  require(limits.cpu_millis != 0, "cpu");
+  require(limits.pids != 0, "pids");
+}
+
+Cgroup CgroupTree::create(const std::string& id, const CgroupLimits& limits) {
+  check_id(id);
+  require_controllers(limits);
+
+  std::vector<const Corner*> made;
+  OnFailure undo([&] {
+    for (const Corner* corner : made) {
+      remove_cgroup_folder(corner->dir.get(), id, Deadline::after(kSettleTime));
+    }
+  });
+  std::vector<Cgroup::Leaf> leaves;
+  for (const Corner& corner : corners_) {
+    if (!make_cgroup_folder(corner.dir.get(), id)) {
+      fail(Code::already_exists, "cgroup '{}/{}' exists", name_, id);
+    }
+    made.push_back(&corner);
+    leaves.push_back({.hierarchy = corner.hierarchy, .dir = open_folder(corner.dir.get(), id)});
+  }
+  Cgroup cgroup(std::move(leaves));
+  cgroup.apply(limits);
+  undo.release();
+  return cgroup;
+}
+
+std::optional<Cgroup> CgroupTree::find(const std::string& id) const {
+  check_id(id);
+  std::vector<Cgroup::Leaf> leaves;
+  for (const Corner& corner : corners_) {
+    if (!has_cgroup_file(corner.dir.get(), id)) return std::nullopt;
+    leaves.push_back({.hierarchy = corner.hierarchy, .dir = open_folder(corner.dir.get(), id)});
+  }
+  return Cgroup(std::move(leaves));
+}
+
+std::vector<std::string> CgroupTree::list() const {
+  std::vector<std::string> ids;
+  for (const Corner& corner : corners_) {
+    for (std::string& id : list_cgroup_folders(corner.dir.get())) ids.push_back(std::move(id));
+  }
+  std::ranges::sort(ids);
+  const auto repeated = std::ranges::unique(ids);
+  ids.erase(repeated.begin(), repeated.end());
+  return ids;
+}
+
+void CgroupTree::remove(const std::string& id) {
+  check_id(id);
+  std::vector<const Corner*> left;
+  left.reserve(corners_.size());
+  for (const Corner& corner : corners_) left.push_back(&corner);
+  Backoff backoff;
+  const Deadline deadline = Deadline::after(kKillTime);
+  while (true) {
+    std::erase_if(left, [&](const Corner* corner) {
+      return kill_and_remove_cgroup_folder(corner->dir.get(), id);
+    });
+    if (left.empty()) return;
+    if (deadline.passed()) {
+      fail(Code::timeout, "remove cgroup '{}/{}': what runs in it does not end", name_, id);
+    }
+    backoff.wait();
+  }
+}
+
+void CgroupTree::move_out(pid_t pid) {
+  for (const Corner& corner : corners_) {
+    const Fd free = open_folder(corner.dir.get(), kFreeLeaf);
+    write_file_at(free.get(), kProcs, fmt::to_string(pid));
+  }
+}
+
+void CgroupTree::remove_tree() {
+  if (const auto ids = list(); !ids.empty()) {
+    fail(Code::conflict, "cgroup '{}' still holds '{}'", name_, ids.front());
+  }
+  const std::vector<std::string> parts = name_parts(name_);
+  const Deadline deadline = Deadline::after(kSettleTime);
+  for (const auto& [hierarchy, dir] : corners_) {
+    if (!remove_cgroup_folder(dir.get(), kFreeLeaf, deadline)) {
+      fail(Code::conflict, "processes still run in cgroup '{}/{}'", name_, kFreeLeaf);
+    }
+    // Upwards from the folder itself: the mount may no longer be in our namespace.
+    Fd above = open_folder(dir.get(), "..");
+    if (!remove_cgroup_folder(above.get(), parts.back(), deadline)) {
+      fail(Code::conflict, "cgroup '{}' is still in use", name_);
+    }
+    // The parts above may be shared with others: theirs as long as they are not empty.
+    for (std::size_t i = parts.size() - 1; i > 0; --i) {
+      above = open_folder(above.get(), "..");
+      if (::unlinkat(above.get(), parts[i - 1].c_str(), AT_REMOVEDIR) != 0) break;
+    }
+  }
+}
+
+}  // namespace hearth::linux

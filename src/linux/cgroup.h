@@ -1,0 +1,125 @@
+// Our corner of every cgroup hierarchy the host has: v1, v2 and hybrid alike.
+//
+// A CgroupTree is the folder `name` in each hierarchy we use; a Cgroup is one leaf below it, in all
+// of them at once. On a host with v2 controllers that is one folder; on a hybrid host v2 serves to
+// be born into, to kill and to freeze, and v1 limits.
+//
+// Leaves belong to the kernel, not to these objects: they outlive the process that made them, so
+// that its next life can find() them. All calls block briefly; a CgroupTree may be used by many
+// threads at once, as long as one id is used by one of them at a time. Everything throws Error.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "linux/cgroup_layout.h"
+#include "linux/fd.h"
+
+namespace hearth::linux {
+
+// 0 where the host does not say.
+struct CgroupUsage {
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t memory_peak_bytes = 0;
+  std::uint64_t cpu_usec = 0;
+  std::uint64_t pids = 0;
+  std::uint64_t oom_kills = 0;
+};
+
+// Move-only. Destruction leaves the leaf where it is: CgroupTree::remove() takes it away.
+class Cgroup {
+ public:
+  // For clone3 with CLONE_INTO_CGROUP; -1 without v2. Being born there costs nothing; writing a pid
+  // to cgroup.procs waits for an RCU grace period (11 ms on a machine that idled, Linux 6.18).
+  int v2_dir_fd() const;
+
+  // cgroup.procs of each v1 hierarchy, open for writing: a process writes "0" to each to join.
+  const std::vector<Fd>& v1_procs() const { return v1_procs_; }
+
+  // The same of every hierarchy: those of v1_procs() first, in that order, then v2's. For a process
+  // that is already elsewhere. Opened anew.
+  std::vector<Fd> open_all_procs() const;
+
+  // Returns when every process stands still. Throws Error(timeout), thawed again, when one of them
+  // will not within two seconds (uninterruptible sleep), and Error(unavailable) on a v1 host
+  // without the freezer. Both are idempotent.
+  void freeze();
+  void thaw();
+
+  CgroupUsage usage() const;
+
+ private:
+  friend class CgroupTree;
+
+  struct Leaf {
+    CgroupHierarchy hierarchy;
+    Fd dir;
+  };
+
+  explicit Cgroup(std::vector<Leaf> leaves);
+  void apply(const CgroupLimits& limits);
+  const Leaf* find_leaf(std::string_view controller) const;
+
+  std::vector<Leaf> leaves_;
+  std::vector<Fd> v1_procs_;
+};
+
+class CgroupTree {
+ public:
+  // Creates what is missing of the folder `name` ("hearth/1a2b3c4d") and, on v2, hands controllers
+  // down to it as far as the host lets us. Throws Error(unavailable) when there is no hierarchy to
+  // write to, Error(invalid) for a name that leaves its place ("..", "/x").
+  static CgroupTree open(const std::string& name);
+
+  bool limits_memory() const { return has_controller("memory"); }
+  bool limits_cpu() const { return has_controller("cpu"); }
+  bool limits_pids() const { return has_controller("pids"); }
+
+  // For people: "v1 cpu,memory,pids + v2 (no controllers)".
+  std::string describe() const;
+
+  // One leaf per hierarchy with its limits set, or nothing at all. Throws Error(already_exists) for
+  // an id that is present in any hierarchy (a leaf is never used twice: on v2, what is born into a
+  // killed cgroup dies at birth) and Error(unavailable), naming the controller, for a limit that
+  // this host cannot enforce.
+  Cgroup create(const std::string& id, const CgroupLimits& limits);
+
+  // The leaf that an earlier life made. Nothing unless it is there in every hierarchy; what is left
+  // of a half-made one still shows in list() and can be removed.
+  std::optional<Cgroup> find(const std::string& id) const;
+
+  // The ids of leaves present in any hierarchy, sorted.
+  std::vector<std::string> list() const;
+
+  // Kills what still runs in the leaf and removes it everywhere. An unknown id is success. Throws
+  // Error(timeout) when something does not die within a second; repeat to continue.
+  void remove(const std::string& id);
+
+  // Puts a process into the leaf ".free", which has no limits and is shared: for those that serve
+  // the limited ones.
+  void move_out(pid_t pid);
+
+  // Removes the corner, and what was made above it if nobody else lives there. Throws
+  // Error(conflict) while leaves, or processes in ".free", are left.
+  void remove_tree();
+
+ private:
+  struct Corner {
+    CgroupHierarchy hierarchy;
+    Fd dir;  // our folder
+  };
+
+  CgroupTree(std::string name, std::vector<Corner> corners);
+  bool has_controller(std::string_view controller) const;
+  void require_controllers(const CgroupLimits& limits) const;
+
+  std::string name_;
+  std::vector<Corner> corners_;
+};
+
+}  // namespace hearth::linux

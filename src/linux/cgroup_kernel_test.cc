@@ -1,0 +1,316 @@
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "base/error.h"
+#include "linux/cgroup.h"
+#include "linux/kernel_testing.h"
+
+namespace hearth::linux {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Joins a child to a leaf as a real user does: born into v2, v1 by writing "0". Returns when it is
+// there and about to run `body`.
+pid_t start_in(const Cgroup& cgroup, const std::function<int()>& body) {
+  Pipe joined = make_pipe();
+  clone_args args{};
+  args.exit_signal = SIGCHLD;
+  if (cgroup.v2_dir_fd() >= 0) {
+    args.flags = CLONE_INTO_CGROUP;
+    args.cgroup = static_cast<std::uint64_t>(cgroup.v2_dir_fd());
+  }
+  const long pid = ::syscall(SYS_clone3, &args, sizeof args);
+  if (pid != 0) {
+    joined.write.reset();
+    char byte = 0;
+    EXPECT_EQ(::read(joined.read.get(), &byte, 1), 0);  // closed by the child
+    return static_cast<pid_t>(pid);
+  }
+  for (const Fd& procs : cgroup.v1_procs()) {
+    if (::write(procs.get(), "0", 1) != 1) ::_exit(97);
+  }
+  joined.write.reset();
+  ::_exit(body());
+}
+
+int sleep_forever() {
+  while (true) ::pause();
+}
+
+// The file that says where a process is: one line per hierarchy.
+bool is_in(pid_t pid, const std::string& text) {
+  return read_file(fmt::format("/proc/{}/cgroup", pid)).find(text) != std::string::npos;
+}
+
+class CgroupTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    HEARTH_NEEDS(CAP_SYS_ADMIN);
+    tree_.emplace(CgroupTree::open(name_));
+  }
+  void TearDown() override {
+    if (!tree_) return;
+    for (const std::string& id : tree_->list()) tree_->remove(id);
+    tree_->remove_tree();
+  }
+
+  const std::string name_ = unique_name("cgroup") + "/corner";
+  std::optional<CgroupTree> tree_;
+};
+
+TEST_F(CgroupTest, DescribesWhatTheHostCanDo) {
+  const std::string text = tree_->describe();
+
+  EXPECT_TRUE(text.starts_with("v1 ") || text.starts_with("v2")) << text;
+  EXPECT_EQ(text.find("memory") != std::string::npos, tree_->limits_memory()) << text;
+}
+
+TEST_F(CgroupTest, ALeafIsThereUntilRemovedNotUntilForgotten) {
+  {
+    const Cgroup cgroup = tree_->create("one", {});
+  }
+
+  EXPECT_EQ(tree_->list(), std::vector<std::string>{"one"});
+  EXPECT_TRUE(CgroupTree::open(name_).find("one"));
+  EXPECT_FALSE(tree_->find("two"));
+  EXPECT_THROW(tree_->create("one", {}), Error);
+
+  tree_->remove("one");
+  EXPECT_TRUE(tree_->list().empty());
+  tree_->remove("one");
+}
+
+TEST_F(CgroupTest, RefusesNamesThatLeaveTheCorner) {
+  for (const char* id : {"", ".", "..", ".free", "a/b", "../x", "a\nb"}) {
+    EXPECT_THROW(tree_->create(id, {}), Error) << id;
+    EXPECT_THROW(tree_->remove(id), Error) << id;
+  }
+  EXPECT_THROW(CgroupTree::open("/sys"), Error);
+  EXPECT_THROW(CgroupTree::open("a/../b"), Error);
+  EXPECT_THROW(CgroupTree::open(""), Error);
+}
+
+TEST_F(CgroupTest, CreateIsAllOrNothing) {
+  // The last hierarchy already has such a folder, made by nobody.
+  const auto present = find_cgroup_hierarchies(read_file("/proc/self/mountinfo"));
+  const std::string stray = fmt::format("{}/{}/stray", present.back().mount_point, name_);
+  if (::mkdir(stray.c_str(), 0755) != 0) GTEST_SKIP() << "needs the last hierarchy to be in use";
+
+  EXPECT_THROW(tree_->create("stray", {}), Error);
+
+  EXPECT_FALSE(tree_->find("stray") && present.size() > 1);
+  EXPECT_EQ(tree_->list(), std::vector<std::string>{"stray"});
+  tree_->remove("stray");
+  EXPECT_TRUE(tree_->list().empty());
+}
+
+TEST_F(CgroupTest, AChildIsBornIntoTheLeafAndKilledWithIt) {
+  const Cgroup cgroup = tree_->create("life", {});
+  const pid_t pid = start_in(cgroup, sleep_forever);
+  ASSERT_GT(pid, 0);
+  if (cgroup.v2_dir_fd() >= 0) EXPECT_TRUE(is_in(pid, "0::/" + name_ + "/life"));
+
+  tree_->remove("life");
+
+  EXPECT_EQ(wait_for_child(pid), -SIGKILL);
+  EXPECT_TRUE(tree_->list().empty());
+}
+
+TEST_F(CgroupTest, RemoveKillsWhatLivesInHierarchiesWithoutKill) {
+  const Cgroup cgroup = tree_->create("v1only", {});
+  if (cgroup.v1_procs().empty()) GTEST_SKIP() << "needs a cgroup v1 hierarchy";
+  const pid_t pid = start_child([&] {
+    if (::write(cgroup.v1_procs()[0].get(), "0", 1) != 1) return 1;
+    for (int i = 0; i < 5; ++i) start_child(sleep_forever);
+    return sleep_forever();
+  });
+  while (!is_in(pid, name_ + "/v1only")) std::this_thread::sleep_for(1ms);
+
+  tree_->remove("v1only");
+
+  EXPECT_EQ(wait_for_child(pid), -SIGKILL);
+}
+
+TEST_F(CgroupTest, RemoveTakesFoldersMadeInsideWithIt) {
+  const Cgroup cgroup = tree_->create("nest", {});
+  if (cgroup.v2_dir_fd() < 0) GTEST_SKIP() << "needs cgroup v2";
+  ASSERT_EQ(::mkdirat(cgroup.v2_dir_fd(), "a", 0755), 0);
+  ASSERT_EQ(::mkdirat(cgroup.v2_dir_fd(), "a/b", 0755), 0);
+  const pid_t pid = start_child(sleep_forever);
+  write_file_at(cgroup.v2_dir_fd(), "a/b/cgroup.procs", fmt::to_string(pid));
+
+  tree_->remove("nest");
+
+  EXPECT_EQ(wait_for_child(pid), -SIGKILL);
+  EXPECT_TRUE(tree_->list().empty());
+}
+
+TEST_F(CgroupTest, ForksStopAtThePidsLimit) {
+  if (!tree_->limits_pids()) GTEST_SKIP() << "needs the cgroup controller pids";
+  const Cgroup cgroup = tree_->create("pids", {.pids = 4});
+
+  const pid_t pid = start_in(cgroup, [] {
+    int made = 0;
+    for (int i = 0; i < 10; ++i) {
+      // Not fork(): under ThreadSanitizer it would start a thread, which counts.
+      const long child = ::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+      if (child == 0) sleep_forever();
+      if (child > 0) ++made;
+      if (child < 0 && errno != EAGAIN) return 50;
+    }
+    return made;
+  });
+
+  EXPECT_EQ(wait_for_child(pid), 3);  // and itself
+  EXPECT_EQ(cgroup.usage().pids, 3U);
+}
+
+TEST_F(CgroupTest, MemoryBeyondTheLimitIsDeathAndIsCounted) {
+  if (!tree_->limits_memory()) GTEST_SKIP() << "needs the cgroup controller memory";
+  const Cgroup cgroup = tree_->create("memory", {.memory_bytes = 32 << 20});
+
+  const pid_t pid = start_in(cgroup, [] {
+    constexpr std::size_t kSize = std::size_t{128} << 20;
+    void* memory =
+        ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (std::size_t at = 0; at < kSize; at += 4096) static_cast<volatile char*>(memory)[at] = 1;
+    return 0;
+  });
+
+  EXPECT_EQ(wait_for_child(pid), -SIGKILL);
+  const CgroupUsage usage = cgroup.usage();
+  EXPECT_EQ(usage.oom_kills, 1U);
+  EXPECT_GT(usage.memory_peak_bytes, std::uint64_t{16} << 20);
+  EXPECT_LE(usage.memory_peak_bytes, std::uint64_t{32} << 20);
+}
+
+TEST_F(CgroupTest, CpuTimeIsRationedAndCounted) {
+  if (!tree_->limits_cpu()) GTEST_SKIP() << "needs the cgroup controller cpu";
+  Cgroup cgroup = tree_->create("cpu", {.cpu_millis = 200});
+
+  const pid_t pid = start_in(cgroup, [] {
+    const auto end = std::chrono::steady_clock::now() + 600ms;
+    while (std::chrono::steady_clock::now() < end) {
+    }
+    return 0;
+  });
+
+  EXPECT_EQ(wait_for_child(pid), 0);
+  const CgroupUsage usage = cgroup.usage();
+  EXPECT_LT(usage.cpu_usec, 350'000U);  // of 600,000; the share is 120,000 and slices are coarse
+  if (cgroup.v2_dir_fd() >= 0) EXPECT_GT(usage.cpu_usec, 20'000U);
+}
+
+TEST_F(CgroupTest, FreezeStopsEveryProcessAndThawLetsThemGoOn) {
+  Cgroup cgroup = tree_->create("ice", {});
+  auto* counter = static_cast<std::atomic<int>*>(
+      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  const pid_t pid = start_in(cgroup, [&]() -> int {
+    while (true) counter->fetch_add(1);
+  });
+  while (counter->load() == 0) std::this_thread::yield();
+
+  cgroup.freeze();
+  cgroup.freeze();
+  const int frozen_at = counter->load();
+  std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(counter->load(), frozen_at);
+
+  cgroup.thaw();
+  cgroup.thaw();
+  const auto patience = std::chrono::steady_clock::now() + 2s;
+  while (counter->load() == frozen_at && std::chrono::steady_clock::now() < patience) {
+    std::this_thread::yield();
+  }
+  EXPECT_GT(counter->load(), frozen_at);
+
+  // And what is frozen dies all the same.
+  cgroup.freeze();
+  tree_->remove("ice");
+  EXPECT_EQ(wait_for_child(pid), -SIGKILL);
+  ::munmap(counter, 4096);
+}
+
+TEST_F(CgroupTest, AProcessMovedOutSurvivesTheLeaf) {
+  const Cgroup cgroup = tree_->create("left", {});
+  const pid_t pid = start_in(cgroup, sleep_forever);
+
+  tree_->move_out(pid);
+  tree_->remove("left");
+
+  EXPECT_TRUE(is_in(pid, name_ + "/.free"));
+  EXPECT_FALSE(is_in(pid, "/left"));
+  EXPECT_THROW(tree_->remove_tree(), Error);
+  ::kill(pid, SIGKILL);
+  EXPECT_EQ(wait_for_child(pid), -SIGKILL);
+}
+
+TEST_F(CgroupTest, AProcessCanJoinEveryHierarchyLater) {
+  const Cgroup cgroup = tree_->create("late", {});
+  const pid_t pid = start_child(sleep_forever);
+
+  for (const Fd& procs : cgroup.open_all_procs()) write_all(procs.get(), fmt::to_string(pid));
+
+  EXPECT_TRUE(is_in(pid, name_ + "/late"));
+  tree_->remove("late");
+  EXPECT_EQ(wait_for_child(pid), -SIGKILL);
+}
+
+// What a host without v2 would see: a mount namespace in which it is not mounted.
+int without_v2(const std::function<int()>& body) {
+  return run_in_child([&] {
+    if (::unshare(CLONE_NEWNS) != 0) return 90;
+    if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return 91;
+    for (const CgroupHierarchy& hierarchy :
+         find_cgroup_hierarchies(read_file("/proc/self/mountinfo"))) {
+      if (hierarchy.v2 && ::umount2(hierarchy.mount_point.c_str(), MNT_DETACH) != 0) return 92;
+    }
+    return body();
+  });
+}
+
+TEST(CgroupWithoutV2, FreezesCountsAndKillsByV1Alone) {
+  HEARTH_NEEDS(CAP_SYS_ADMIN);
+  const auto present = find_cgroup_hierarchies(read_file("/proc/self/mountinfo"));
+  const auto has_freezer = [](const CgroupHierarchy& hierarchy) {
+    return hierarchy.controllers == std::vector<std::string>{"freezer"};
+  };
+  if (std::ranges::none_of(present, has_freezer)) GTEST_SKIP() << "needs the cgroup v1 freezer";
+
+  const int code = without_v2([] {
+    const std::string name = unique_name("v1");
+    CgroupTree tree = CgroupTree::open(name);
+    if (tree.describe().find("v2") != std::string::npos) return 1;
+    Cgroup cgroup = tree.create("leaf", {.pids = 10});
+    const pid_t pid = start_in(cgroup, sleep_forever);
+    if (!is_in(pid, fmt::format("freezer:/{}/leaf", name))) return 4;
+
+    cgroup.freeze();
+    const std::string state = read_file(fmt::format("/proc/{}/stat", pid));
+    cgroup.thaw();
+    cgroup.freeze();
+    tree.remove("leaf");
+    if (wait_for_child(pid) != -SIGKILL) return 2;
+    tree.remove_tree();
+    return state.find(") D ") != std::string::npos ? 0 : 3;
+  });
+
+  EXPECT_EQ(code, 0);
+}
+
+}  // namespace
+}  // namespace hearth::linux

@@ -1,0 +1,51 @@
+// A child that is born where it belongs: in its namespaces, in its cgroup, without copying us.
+//
+// The child shares this process's memory (CLONE_VM) and runs beside it on a stack of its own until
+// it calls execve or _exit. That makes it cheap whatever our size, and it makes the rules for the
+// code it runs: system calls through raw_syscall() only (errno belongs to the thread that called
+// clone), no allocation, no locks, no exceptions, nothing that is not async-signal-safe. Signals
+// stay blocked in it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "linux/pidfd.h"
+
+namespace hearth::linux {
+
+struct CloneRequest {
+  std::uint64_t namespaces = 0;  // CLONE_NEW...
+  int cgroup_fd = -1;            // a v2 cgroup to be born into, or -1
+  void (*run)(void*) = nullptr;  // must not return
+  void* argument = nullptr;      // must outlive the child's life in our memory
+};
+
+class ClonedChild {
+ public:
+  ClonedChild(pid_t pid, Pidfd pidfd, std::unique_ptr<std::byte[]> stack)
+      : pid_(pid), pidfd_(std::move(pidfd)), stack_(std::move(stack)) {}
+
+  pid_t pid() const { return pid_; }
+  const Pidfd& pidfd() const { return pidfd_; }
+
+  // To be called when the child no longer runs in our memory: it has executed a program or ended.
+  // Until then this object must live. Kills and reaps nothing.
+  Pidfd leave_it() && { return std::move(pidfd_); }
+
+ private:
+  pid_t pid_;
+  Pidfd pidfd_;
+  std::unique_ptr<std::byte[]> stack_;
+};
+
+// Throws Error.
+ClonedChild clone_child(const CloneRequest& request);
+
+// The system call and nothing else: the result, or the negative error. Touches no errno.
+long raw_syscall(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
+                 long f = 0) noexcept;
+
+}  // namespace hearth::linux

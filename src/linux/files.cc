@@ -1,0 +1,81 @@
+#include "linux/files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "base/error.h"
+#include "linux/fd.h"
+
+namespace hearth::linux {
+namespace {
+
+// How deep remove_all_at() goes: each level costs a descriptor.
+constexpr int kMaxDepth = 200;
+
+void remove_folder(int dir_fd, const std::string& name, dev_t device, int depth) {
+  if (depth > kMaxDepth)
+    fail(Code::exhausted, "folders more than {} deep in '{}'", kMaxDepth, name);
+  {
+    const Fd folder = open_at(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    struct stat status{};
+    if (::fstat(folder.get(), &status) != 0) throw_errno("stat '{}'", name);
+    if (status.st_dev != device) fail(Code::conflict, "'{}' is another file system", name);
+    for (const std::string& inner : list_folder(folder.get())) {
+      if (::unlinkat(folder.get(), inner.c_str(), 0) == 0 || errno == ENOENT) continue;
+      if (errno != EISDIR) throw_errno("remove '{}'", inner);
+      remove_folder(folder.get(), inner, device, depth + 1);
+    }
+  }
+  if (::unlinkat(dir_fd, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
+    throw_errno("remove folder '{}'", name);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> list_folder(int dir_fd) {
+  // A description of its own: readdir(3) moves the position.
+  Fd own = open_at(dir_fd, ".", O_RDONLY | O_DIRECTORY);
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::fdopendir(own.get()), &::closedir);
+  if (!folder) throw_errno("list a folder");
+  own.release();
+  std::vector<std::string> names;
+  while (true) {
+    errno = 0;
+    const dirent* entry = ::readdir(folder.get());
+    if (entry == nullptr && errno != 0) throw_errno("list a folder");
+    if (entry == nullptr) break;
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+void remove_all_at(int dir_fd, const std::string& name) {
+  if (::unlinkat(dir_fd, name.c_str(), 0) == 0 || errno == ENOENT) return;
+  if (errno != EISDIR) throw_errno("remove '{}'", name);
+  struct stat status{};
+  if (::fstatat(dir_fd, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+    throw_errno("stat '{}'", name);
+  remove_folder(dir_fd, name, status.st_dev, 0);
+}
+
+void replace_file_at(int dir_fd, const std::string& name, std::string_view bytes) {
+  const std::string fresh = name + ".new";
+  ::unlinkat(dir_fd, fresh.c_str(), 0);
+  {
+    const Fd file = open_at(dir_fd, fresh, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0600);
+    write_all(file.get(), bytes);
+  }
+  if (::renameat(dir_fd, fresh.c_str(), dir_fd, name.c_str()) != 0)
+    throw_errno("replace '{}'", name);
+}
+
+}  // namespace hearth::linux
