@@ -1,0 +1,92 @@
+#include "guest/client.h"
+
+#include <fcntl.h>
+
+#include <array>
+
+namespace hearth::guest {
+namespace {
+
+[[noreturn]] void throw_unexpected() {
+  fail(Code::internal, "the guest answered with something that was not asked for");
+}
+
+// The reply as a T, or what the guest says instead as an Error.
+template <typename T>
+T expect(const linux::Message& message) {
+  Reply reply = parse_reply(message.bytes);
+  if (const auto* failed = std::get_if<Failed>(&reply)) throw Error(failed->code, failed->message);
+  if (auto* expected = std::get_if<T>(&reply)) return std::move(*expected);
+  throw_unexpected();
+}
+
+}  // namespace
+
+linux::Message Connection::next(Deadline deadline) {
+  auto message = channel_.receive(deadline);
+  if (!message) fail(Code::unavailable, "the sandbox went away");
+  return std::move(*message);
+}
+
+Hello Connection::hello(Deadline deadline) {
+  channel_.send(encode(Request(HelloRequest{})), {}, deadline);
+  return expect<Hello>(next(deadline));
+}
+
+Connection::Process Connection::start(const ExecRequest& request, const Stdio& stdio,
+                                      Deadline deadline) {
+  if (request.terminal || request.detached) {
+    channel_.send(encode(Request(request)), {}, deadline);
+  } else {
+    linux::Fd null;
+    if (stdio.input < 0 || stdio.output < 0 || stdio.error < 0) {
+      null = linux::open_file("/dev/null", O_RDWR);
+    }
+    const auto or_null = [&](int fd) { return fd < 0 ? null.get() : fd; };
+    const std::array fds = {or_null(stdio.input), or_null(stdio.output), or_null(stdio.error)};
+    channel_.send(encode(Request(request)), fds, deadline);
+  }
+  linux::Message message = next(deadline);
+  Process process{.pid = expect<Started>(message).pid, .terminal = {}};
+  if (request.terminal) {
+    if (message.fds.size() != 1) throw_unexpected();
+    process.terminal = std::move(message.fds.front());
+  }
+  return process;
+}
+
+void Connection::send_signal(int signal) {
+  channel_.send(encode(Request(SignalRequest{.signal = static_cast<std::uint32_t>(signal)})));
+}
+
+std::optional<Exited> Connection::wait(Deadline deadline) {
+  try {
+    return expect<Exited>(next(deadline));
+  } catch (const Error& error) {
+    if (error.code() == Code::timeout && deadline.passed()) return std::nullopt;
+    throw;
+  }
+}
+
+Exited Connection::run(const ExecRequest& request, const Stdio& stdio) {
+  start(request, stdio);
+  return *wait();
+}
+
+void Connection::read_log(bool follow, const std::function<void(const std::string&)>& output) {
+  channel_.send(encode(Request(LogRequest{.follow = follow})));
+  while (true) {
+    Reply reply = parse_reply(next(Deadline::never()).bytes);
+    if (const auto* piece = std::get_if<Output>(&reply)) {
+      output(piece->bytes);
+    } else if (std::holds_alternative<Exited>(reply)) {
+      return;
+    } else if (const auto* failed = std::get_if<Failed>(&reply)) {
+      throw Error(failed->code, failed->message);
+    } else {
+      throw_unexpected();
+    }
+  }
+}
+
+}  // namespace hearth::guest

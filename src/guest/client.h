@@ -1,0 +1,57 @@
+// The client's end of a guest connection: run a command inside, and learn how it ended.
+//
+// Blocking; one thread a connection. Throws Error: what the guest says, unavailable when the
+// sandbox is gone, timeout.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "base/clock.h"
+#include "guest/protocol.h"
+#include "linux/channel.h"
+
+namespace hearth::guest {
+
+// The descriptors that become the command's own; borrowed, -1 for /dev/null.
+struct Stdio {
+  int input = -1;
+  int output = -1;
+  int error = -1;
+};
+
+class Connection {
+ public:
+  explicit Connection(linux::Channel channel) : channel_(std::move(channel)) {}
+
+  Hello hello(Deadline deadline);
+
+  struct Process {
+    std::uint32_t pid = 0;
+    linux::Fd terminal;  // where one was asked for
+  };
+  // Returns as soon as the program runs.
+  Process start(const ExecRequest& request, const Stdio& stdio,
+                Deadline deadline = Deadline::never());
+
+  void send_signal(int signal);
+
+  // The end of the command that was started last. Nothing when the deadline passed first.
+  std::optional<Exited> wait(Deadline deadline = Deadline::never());
+
+  // start() and wait() in one.
+  Exited run(const ExecRequest& request, const Stdio& stdio);
+
+  // Calls `output` for every piece of what detached commands wrote, until all was seen (or for as
+  // long as the sandbox lives, if `follow`).
+  void read_log(bool follow, const std::function<void(const std::string&)>& output);
+
+  int fd() const { return channel_.fd(); }
+
+ private:
+  linux::Message next(Deadline deadline);
+
+  linux::Channel channel_;
+};
+
+}  // namespace hearth::guest

@@ -1,0 +1,119 @@
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "guest/boot.h"
+#include "guest/log_ring.h"
+#include "guest/protocol.h"
+#include "guest/spawner.h"
+#include "guest/users.h"
+
+namespace hearth::guest {
+namespace {
+
+constexpr std::string_view kPasswd =
+    "root:x:0:0:root:/root:/bin/bash\nbroken line\nuser:x:1000:1000:,,,:/home/user:/bin/sh\n";
+constexpr std::string_view kGroup =
+    "root:x:0:\nwheel:x:10:root,user\ndocker:x:999:user\nuser:x:1000:\n";
+
+TEST(Users, AreFoundByNameAndNumber) {
+  const User user = find_user(kPasswd, kGroup, "user");
+  EXPECT_EQ(user.uid, 1000u);
+  EXPECT_EQ(user.home, "/home/user");
+  EXPECT_EQ(user.groups, (std::vector<std::uint32_t>{1000, 10, 999}));
+  EXPECT_EQ(find_user(kPasswd, kGroup, "1000").name, "user");
+  EXPECT_EQ(find_user(kPasswd, kGroup, "user:wheel").groups, (std::vector<std::uint32_t>{10}));
+}
+
+TEST(Users, ABareNumberNeedsNoEntry) {
+  const User user = find_user(kPasswd, kGroup, "4242:77");
+  EXPECT_EQ(user.uid, 4242u);
+  EXPECT_EQ(user.gid, 77u);
+  EXPECT_EQ(user.home, "/");
+  EXPECT_EQ(find_user("", "", "root").uid, 0u);
+}
+
+TEST(Users, UnknownOnesAreNamed) {
+  EXPECT_THROW(find_user(kPasswd, kGroup, "nobody-here"), Error);
+  EXPECT_THROW(find_user(kPasswd, kGroup, "user:nothing"), Error);
+  EXPECT_THROW(find_user(kPasswd, kGroup, "4294967295"),
+               Error);  // "leave it as it is" to the kernel
+  EXPECT_THROW(find_user(kPasswd, kGroup, "99999999999"), Error);
+  EXPECT_THROW(find_user(kPasswd, kGroup, ""), Error);
+}
+
+TEST(LogRing, ForgetsTheOldestFirst) {
+  LogRing ring(8);
+  std::uint64_t from = 0;
+  ring.append("abcde");
+  EXPECT_EQ(ring.read(from, 3), "abc");
+  ring.append("fghij");
+  from = 0;
+  EXPECT_EQ(ring.read(from, 100), "cdefghij");
+  EXPECT_EQ(from, ring.end());
+  EXPECT_EQ(ring.read(from, 100), "");
+  ring.append("0123456789xyz");
+  EXPECT_EQ(ring.read(from, 100), "56789xyz");
+}
+
+TEST(GuestProtocol, ReadsWhatWasWritten) {
+  ExecRequest request;
+  request.command = {"ls", "-l"};
+  request.environment = {"A=b"};
+  request.directory = "/tmp";
+  request.user = "user";
+  request.terminal = true;
+  request.rows = 24;
+  request.columns = 80;
+  request.timeout_milliseconds = 1500;
+
+  const auto parsed = std::get<ExecRequest>(parse_request(encode(Request(request))));
+
+  EXPECT_EQ(parsed.command, request.command);
+  EXPECT_EQ(parsed.environment, request.environment);
+  EXPECT_EQ(parsed.directory, "/tmp");
+  EXPECT_EQ(parsed.columns, 80);
+  EXPECT_EQ(parsed.timeout_milliseconds, 1500u);
+  EXPECT_TRUE(parsed.terminal);
+  EXPECT_FALSE(parsed.detached);
+
+  const auto failed = std::get<Failed>(
+      parse_reply(encode(Reply(Failed{.code = Code::exhausted, .message = "full"}))));
+  EXPECT_EQ(failed.code, Code::exhausted);
+  EXPECT_EQ(failed.message, "full");
+}
+
+TEST(GuestProtocol, RefusesWhatIsNone) {
+  EXPECT_THROW(parse_request(""), Error);
+  EXPECT_THROW(parse_request("\x63"), Error);
+  EXPECT_THROW(parse_request(encode(Request(HelloRequest{})) + "x"), Error);
+  EXPECT_THROW(parse_reply("\x02\x01"), Error);
+}
+
+TEST(BootConfig, ReadsWhatWasWritten) {
+  BootConfig config;
+  config.hostname = "box";
+  config.environment = {"A=b"};
+  config.capabilities = 0xff;
+  config.seccomp_filter = std::string("\0\1\2", 3);
+  config.join_count = 3;
+
+  const BootConfig parsed = parse_boot_config(encode(config));
+
+  EXPECT_EQ(parsed.hostname, "box");
+  EXPECT_EQ(parsed.seccomp_filter, config.seccomp_filter);
+  EXPECT_EQ(parsed.join_count, 3u);
+}
+
+TEST(SpawnPlan, ReadsWhatWasWritten) {
+  SpawnPlan plan;
+  plan.command = {"a", ""};
+  plan.directory = "/";
+  plan.groups = {1, 2};
+  const SpawnPlan parsed = parse_spawn_plan(encode(plan));
+  EXPECT_EQ(parsed.command, plan.command);
+  EXPECT_EQ(parsed.groups, plan.groups);
+  EXPECT_THROW(parse_spawn_plan(encode(SpawnPlan{})), Error);
+}
+
+}  // namespace
+}  // namespace hearth::guest

@@ -1,0 +1,160 @@
+#include "guest/protocol.h"
+
+#include "base/wire.h"
+
+namespace hearth::guest {
+namespace {
+
+// On the wire: do not renumber.
+enum class RequestKind : std::uint8_t { hello = 1, exec = 2, signal = 3, log = 4 };
+enum class ReplyKind : std::uint8_t { hello = 1, started = 2, exited = 3, failed = 4, output = 5 };
+
+void put(wire::Writer& out, const HelloRequest&) {
+  out.u8(static_cast<std::uint8_t>(RequestKind::hello));
+}
+
+void put(wire::Writer& out, const ExecRequest& request) {
+  out.u8(static_cast<std::uint8_t>(RequestKind::exec))
+      .texts(request.command)
+      .texts(request.environment)
+      .text(request.directory)
+      .text(request.user)
+      .boolean(request.terminal)
+      .u32(request.rows)
+      .u32(request.columns)
+      .u64(request.timeout_milliseconds)
+      .boolean(request.detached);
+}
+
+void put(wire::Writer& out, const SignalRequest& request) {
+  out.u8(static_cast<std::uint8_t>(RequestKind::signal)).u32(request.signal);
+}
+
+void put(wire::Writer& out, const LogRequest& request) {
+  out.u8(static_cast<std::uint8_t>(RequestKind::log)).boolean(request.follow);
+}
+
+void put(wire::Writer& out, const Hello& reply) {
+  out.u8(static_cast<std::uint8_t>(ReplyKind::hello)).u32(reply.protocol).text(reply.version);
+}
+
+void put(wire::Writer& out, const Started& reply) {
+  out.u8(static_cast<std::uint8_t>(ReplyKind::started)).u32(reply.pid);
+}
+
+void put(wire::Writer& out, const Exited& reply) {
+  out.u8(static_cast<std::uint8_t>(ReplyKind::exited))
+      .u32(static_cast<std::uint32_t>(reply.status.code))
+      .u32(static_cast<std::uint32_t>(reply.status.signal))
+      .boolean(reply.timed_out);
+}
+
+void put(wire::Writer& out, const Failed& reply) {
+  out.u8(static_cast<std::uint8_t>(ReplyKind::failed))
+      .u8(static_cast<std::uint8_t>(reply.code))
+      .text(reply.message);
+}
+
+void put(wire::Writer& out, const Output& reply) {
+  out.u8(static_cast<std::uint8_t>(ReplyKind::output)).text(reply.bytes);
+}
+
+template <typename Messages>
+std::string encode_any(const Messages& message) {
+  wire::Writer out;
+  std::visit([&](const auto& one) { put(out, one); }, message);
+  return std::move(out).take();
+}
+
+std::uint16_t read_terminal_size(wire::Reader& in) {
+  const std::uint32_t value = in.u32();
+  if (value > UINT16_MAX) fail(Code::invalid, "a terminal of {} rows or columns", value);
+  return static_cast<std::uint16_t>(value);
+}
+
+ExecRequest read_exec(wire::Reader& in) {
+  ExecRequest request;
+  request.command = in.texts();
+  request.environment = in.texts();
+  request.directory = in.text();
+  request.user = in.text();
+  request.terminal = in.boolean();
+  request.rows = read_terminal_size(in);
+  request.columns = read_terminal_size(in);
+  request.timeout_milliseconds = in.u64();
+  request.detached = in.boolean();
+  return request;
+}
+
+Request read_request(wire::Reader& in) {
+  const std::uint8_t kind = in.u8();
+  switch (static_cast<RequestKind>(kind)) {
+    case RequestKind::hello:
+      return HelloRequest{};
+    case RequestKind::exec:
+      return read_exec(in);
+    case RequestKind::signal:
+      return SignalRequest{.signal = in.u32()};
+    case RequestKind::log:
+      return LogRequest{.follow = in.boolean()};
+  }
+  fail(Code::invalid, "there is no guest request {}", kind);
+}
+
+Exited read_exited(wire::Reader& in) {
+  Exited reply;
+  reply.status.code = static_cast<int>(in.u32() & 0xff);
+  reply.status.signal = static_cast<int>(in.u32() & 0x7f);
+  reply.timed_out = in.boolean();
+  return reply;
+}
+
+Reply read_reply(wire::Reader& in) {
+  const std::uint8_t kind = in.u8();
+  switch (static_cast<ReplyKind>(kind)) {
+    case ReplyKind::hello: {
+      Hello reply;
+      reply.protocol = in.u32();
+      reply.version = in.text();
+      return reply;
+    }
+    case ReplyKind::started:
+      return Started{.pid = in.u32()};
+    case ReplyKind::exited:
+      return read_exited(in);
+    case ReplyKind::failed: {
+      Failed reply;
+      reply.code = code_from_number(in.u8());
+      reply.message = in.text();
+      return reply;
+    }
+    case ReplyKind::output:
+      return Output{.bytes = in.text()};
+  }
+  fail(Code::invalid, "there is no guest reply {}", kind);
+}
+
+}  // namespace
+
+std::string encode(const Request& request) {
+  return encode_any(request);
+}
+std::string encode(const Reply& reply) {
+  return encode_any(reply);
+}
+
+Request parse_request(std::string_view bytes) {
+  wire::Reader in(bytes);
+  Request request = read_request(in);
+  in.end();
+  return request;
+}
+
+Reply parse_reply(std::string_view bytes) {
+  wire::Reader in(bytes);
+  Reply reply = read_reply(in);
+  in.end();
+  return reply;
+}
+
+}  // namespace hearth::guest

@@ -1,0 +1,95 @@
+// What is said over the guest's own socket: one message a packet, answered in order.
+//
+//   client                         guest
+//   ExecRequest + 3 fds      ->
+//                            <-    Started          (with the terminal's fd, if one was asked for)
+//   SignalRequest            ->                     (any number, while it runs)
+//                            <-    Exited
+//   or at any point          <-    Failed
+//
+// A connection runs one command at a time and may then run the next. Closing it ends a command that
+// was not detached: a client that is killed leaves nothing running.
+//
+// The client hands over the command's stdin, stdout and stderr as file descriptors, so output goes
+// from the command to the client through the kernel and nowhere else. With a terminal it is the
+// other way round: the guest makes it inside and hands its outer end back, so that no terminal of
+// the host is ever seen inside.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/error.h"
+#include "linux/pidfd.h"
+
+namespace hearth::guest {
+
+// Raised when a message changes its meaning: an engine adopts no guest that speaks another one.
+inline constexpr std::uint32_t kProtocolVersion = 1;
+
+// Which guest is this? Answered with Hello.
+struct HelloRequest {};
+
+struct ExecRequest {
+  std::vector<std::string> command;      // the program and its arguments; at least the program
+  std::vector<std::string> environment;  // NAME=value, on top of what the sandbox has
+  std::string directory;                 // to start in; empty: the user's home
+  std::string user;                      // name, uid or uid:gid; empty: the sandbox's default user
+  bool terminal = false;
+  std::uint16_t rows = 0;
+  std::uint16_t columns = 0;
+  std::uint64_t timeout_milliseconds =
+      0;  // 0: none. When it is over the whole process tree is killed
+  // Goes on after the connection closes; its output is kept for LogRequest. Needs no descriptors.
+  bool detached = false;
+};
+
+// To the command's process group.
+struct SignalRequest {
+  std::uint32_t signal = 0;
+};
+
+// What detached commands wrote, from the oldest kept byte on: answered with Output messages. Ends
+// with Exited (of no meaning) when everything was sent, or never if `follow`.
+struct LogRequest {
+  bool follow = false;
+};
+
+using Request = std::variant<HelloRequest, ExecRequest, SignalRequest, LogRequest>;
+
+struct Hello {
+  std::uint32_t protocol = kProtocolVersion;
+  std::string version;
+};
+
+struct Started {
+  std::uint32_t pid = 0;  // as seen inside
+};
+
+struct Exited {
+  linux::ExitStatus status;
+  bool timed_out = false;
+};
+
+// The command could not be started, or the request was no good.
+struct Failed {
+  Code code = Code::internal;
+  std::string message;
+};
+
+struct Output {
+  std::string bytes;
+};
+
+using Reply = std::variant<Hello, Started, Exited, Failed, Output>;
+
+std::string encode(const Request& request);
+std::string encode(const Reply& reply);
+
+// Throw Error(invalid). The bytes may come from anyone.
+Request parse_request(std::string_view bytes);
+Reply parse_reply(std::string_view bytes);
+
+}  // namespace hearth::guest

@@ -1,0 +1,521 @@
+#include "guest/server.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "guest/boot.h"
+#include "guest/command_line.h"
+#include "guest/process_tree.h"
+#include "linux/pty.h"
+
+namespace hearth::guest {
+namespace {
+
+using namespace std::chrono_literals;
+
+// What an event is about: the kind in the top byte, a client's id or a pid below.
+constexpr std::uint64_t kKindShift = 56;
+enum class Tag : std::uint64_t {
+  listen = 1,
+  signals = 2,
+  spawner = 3,
+  boot = 4,
+  client = 5,
+  output = 6
+};
+constexpr std::uint64_t tag_of(Tag kind, std::uint64_t id = 0) {
+  return static_cast<std::uint64_t>(kind) << kKindShift | id;
+}
+
+// What detached commands wrote, per sandbox. Large enough for a traceback, small beside a sandbox.
+constexpr std::size_t kLogBytes = std::size_t{256} << 10;
+constexpr std::size_t kLogPiece = std::size_t{16} << 10;
+// Connections at once; each costs a descriptor. The next one waits in the listen queue.
+constexpr std::size_t kMaxClients = 512;
+// Root inside may stop the spawner. A program that takes this long to execve(2) counts as stopped.
+constexpr Duration kSpawnPatience = 10s;
+
+Deadline deadline_of(const ExecRequest& request) {
+  // A time beyond a century is as good as none, and would overflow.
+  constexpr std::uint64_t kCentury = 100ull * 365 * 24 * 3600 * 1000;
+  if (request.timeout_milliseconds == 0 || request.timeout_milliseconds > kCentury) {
+    return Deadline::never();
+  }
+  return Deadline::after(std::chrono::milliseconds(request.timeout_milliseconds));
+}
+
+// In a fork of the guest: its connections must end when the guest ends them.
+void close_all_but(int channel_fd, std::vector<int> keep) {
+  keep.push_back(channel_fd);
+  std::ranges::sort(keep);
+  unsigned next = 3;
+  for (const int fd : keep) {
+    const auto number = static_cast<unsigned>(fd);
+    if (number > next) ::syscall(SYS_close_range, next, number - 1, 0U);
+    next = number + 1;
+  }
+  ::syscall(SYS_close_range, next, ~0U, 0U);
+}
+
+}  // namespace
+
+struct Server::Client {
+  std::uint64_t id = 0;
+  linux::Channel channel;
+  pid_t command = 0;      // that runs for it, or 0
+  bool spawning = false;  // its command is being born
+  bool reading_log = false;
+  bool follow_log = false;
+  std::uint64_t log_position = 0;
+};
+
+struct Server::Command {
+  std::uint64_t client = 0;  // 0: detached, or the client is gone
+  Deadline deadline = Deadline::never();
+  bool timed_out = false;
+};
+
+struct Server::PendingSpawn {
+  std::uint64_t client = 0;
+  SpawnPlan plan;
+  std::vector<linux::Fd> stdio;
+  linux::Fd terminal;  // outer end, for the client
+  linux::Fd output;    // reading end of a detached one's output
+  Deadline deadline = Deadline::never();
+  bool detached = false;
+  bool submitted = false;
+  Deadline patience = Deadline::never();
+};
+
+Server::Server(ServerOptions options) : options_(std::move(options)), log_(kLogBytes) {
+  // The sandbox's orphans are ours also where we are not PID 1 (tests).
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  if (::sigprocmask(SIG_BLOCK, &child, nullptr) != 0) throw_errno("block SIGCHLD");
+  signals_ = linux::Fd(::signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals_) throw_errno("make a signalfd");
+  epoll_ = linux::Fd(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll_) throw_errno("make an epoll");
+  proc_ = linux::open_file("/proc", O_RDONLY | O_DIRECTORY);
+
+  watch(options_.listen.get(), tag_of(Tag::listen), EPOLLIN);
+  watch(signals_.get(), tag_of(Tag::signals), EPOLLIN);
+  if (options_.boot) watch(options_.boot.fd(), tag_of(Tag::boot), EPOLLIN);
+  start_spawner(/*first=*/true);
+}
+
+Server::~Server() {
+  if (spawner_pid_ > 0) ::kill(spawner_pid_, SIGKILL);
+}
+
+void Server::watch(int fd, std::uint64_t tag, std::uint32_t events, bool modify) const {
+  epoll_event event{.events = events, .data = {.u64 = tag}};
+  const int operation = modify ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+  if (::epoll_ctl(epoll_.get(), operation, fd, &event) != 0) throw_errno("watch a descriptor");
+}
+
+// To be called before a close: a fork of ours may still hold the descriptor, and then epoll goes on
+// reporting it.
+void Server::unwatch(int fd) const {
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+}
+
+void Server::run() {
+  if (options_.boot) options_.boot.send(kReady);
+  while (!done_) {
+    std::array<epoll_event, 32> events{};
+    const int count =
+        ::epoll_wait(epoll_.get(), events.data(), events.size(), next_wait_milliseconds());
+    if (count < 0 && errno != EINTR) throw_errno("wait for events");
+    for (int i = 0; i < count; ++i) {
+      const epoll_event& event = events[static_cast<std::size_t>(i)];
+      handle_event(event.data.u64, event.events);
+    }
+    check_deadlines();
+  }
+}
+
+void Server::handle_event(std::uint64_t tag, std::uint32_t events) {
+  const std::uint64_t id = tag & ((1ull << kKindShift) - 1);
+  switch (static_cast<Tag>(tag >> kKindShift)) {
+    case Tag::listen:
+      return accept_clients();
+    case Tag::signals:
+      return reap_children();
+    case Tag::spawner:
+      return read_spawner();
+    case Tag::boot:
+      return read_boot();
+    case Tag::output:
+      if (read_output(id)) feed_log_readers();
+      return;
+    case Tag::client:
+      break;
+  }
+  const auto found = clients_.find(id);
+  if (found == clients_.end()) return;  // dropped by an event before this one
+  try {
+    if ((events & EPOLLOUT) != 0) pump_log(*found->second);
+    if (clients_.contains(id) && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) {
+      read_client(*found->second);
+    }
+  } catch (const Error&) {
+    drop_client(id);  // whatever it was, it was this client's fault
+  }
+}
+
+void Server::accept_clients() {
+  while (clients_.size() < kMaxClients) {
+    auto channel = linux::try_accept(options_.listen.get());
+    if (!channel) return;
+    auto client = std::make_unique<Client>();
+    client->id = next_client_++;
+    client->channel = std::move(*channel);
+    watch(client->channel.fd(), tag_of(Tag::client, client->id), EPOLLIN);
+    clients_.emplace(client->id, std::move(client));
+  }
+  // Full: stop looking until somebody leaves.
+  watch(options_.listen.get(), tag_of(Tag::listen), 0, /*modify=*/true);
+}
+
+void Server::drop_client(std::uint64_t id) {
+  const auto found = clients_.find(id);
+  if (found == clients_.end()) return;
+  const pid_t command = found->second->command;
+  unwatch(found->second->channel.fd());
+  clients_.erase(found);
+  if (const auto running = commands_.find(command); running != commands_.end()) {
+    running->second.client = 0;
+    kill_tree(proc_.get(), command);
+  }
+  for (PendingSpawn& pending : pending_) {
+    if (pending.client == id) pending.client = 0;
+  }
+  watch(options_.listen.get(), tag_of(Tag::listen), EPOLLIN, /*modify=*/true);
+}
+
+void Server::read_client(Client& client) {
+  const std::uint64_t id = client.id;
+  // One message a turn: nobody keeps the loop to himself.
+  linux::Message message;
+  switch (client.channel.try_receive(message)) {
+    case linux::Channel::Arrival::nothing_yet:
+      return;
+    case linux::Channel::Arrival::hung_up:
+      return drop_client(id);
+    case linux::Channel::Arrival::message:
+      break;
+  }
+  try {
+    handle_request(client, std::move(message));
+  } catch (const Error& error) {
+    reply(client, Failed{.code = error.code(), .message = error.what()});
+  }
+}
+
+void Server::handle_request(Client& client, linux::Message message) {
+  const Request request = parse_request(message.bytes);
+  if (std::holds_alternative<HelloRequest>(request)) {
+    return reply(client, Hello{.protocol = kProtocolVersion, .version = HEARTH_VERSION});
+  }
+  if (const auto* signal = std::get_if<SignalRequest>(&request))
+    return signal_command(client, *signal);
+  if (client.command != 0 || client.spawning || client.reading_log) {
+    fail(Code::conflict, "this connection is busy with another request");
+  }
+  if (const auto* log = std::get_if<LogRequest>(&request)) return start_log(client, *log);
+  begin_exec(client, std::get<ExecRequest>(request), std::move(message.fds));
+}
+
+void Server::reply(Client& client, const Reply& reply, int fd) {
+  const std::span<const int> fds(&fd, fd < 0 ? 0 : 1);
+  // Replies are few and small: a full buffer means a client that stopped reading long ago.
+  if (!client.channel.try_send(encode(reply), fds)) fail(Code::unavailable, "client does not read");
+}
+
+void Server::signal_command(Client& client, const SignalRequest& request) {
+  // A command that has just ended is not the sender's mistake.
+  if (client.command == 0) return;
+  if (request.signal == 0 || request.signal > static_cast<std::uint32_t>(SIGRTMAX)) {
+    fail(Code::invalid, "there is no signal {}", request.signal);
+  }
+  ::kill(-client.command, static_cast<int>(request.signal));
+}
+
+void Server::begin_exec(Client& client, const ExecRequest& request, std::vector<linux::Fd> fds) {
+  PendingSpawn pending;
+  pending.client = client.id;
+  pending.plan = plan_command(request, options_.environment, options_.user);
+  pending.deadline = deadline_of(request);
+  pending.detached = request.detached;
+  if (request.detached) {
+    linux::Pipe output = linux::make_pipe();
+    linux::set_nonblocking(output.read.get(), true);
+    pending.output = std::move(output.read);
+    pending.stdio.push_back(linux::open_file("/dev/null", O_RDONLY));
+    pending.stdio.push_back(linux::duplicate(output.write.get()));
+    pending.stdio.push_back(std::move(output.write));
+  } else if (request.terminal) {
+    linux::Pty pty = linux::open_pty(request.rows, request.columns);
+    if (pending.plan.uid != 0) {
+      // The terminal belongs to who uses it, as login(1) does it.
+      [[maybe_unused]] const int owned =
+          ::fchown(pty.slave.get(), pending.plan.uid, pending.plan.gid);
+    }
+    pending.terminal = std::move(pty.master);
+    pending.stdio.push_back(linux::duplicate(pty.slave.get()));
+    pending.stdio.push_back(linux::duplicate(pty.slave.get()));
+    pending.stdio.push_back(std::move(pty.slave));
+  } else {
+    if (fds.size() != 3) fail(Code::invalid, "a command needs 3 descriptors, {} came", fds.size());
+    pending.stdio = std::move(fds);
+  }
+  client.spawning = true;
+  submit(std::move(pending));
+}
+
+void Server::start_spawner(bool first) {
+  auto [ours, theirs] = linux::Channel::make_pair();
+  const pid_t pid = ::fork();
+  if (pid < 0) throw_errno("fork the spawner");
+  if (pid == 0) {
+    std::vector<int> join;
+    const std::size_t count = first ? options_.join_at_start : options_.join_fds.size();
+    for (std::size_t i = 0; i < count; ++i) join.push_back(options_.join_fds[i].get());
+    try {
+      close_all_but(theirs.fd(), join);
+      run_spawner(std::move(theirs), join);
+      ::_exit(0);
+    } catch (const std::exception& error) {
+      const std::string line = fmt::format("hearth-guest: spawner: {}\n", error.what());
+      [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+      ::_exit(1);
+    }
+  }
+  spawner_pid_ = pid;
+  spawner_ = std::move(ours);
+  watch(spawner_.fd(), tag_of(Tag::spawner), EPOLLIN);
+}
+
+void Server::submit(PendingSpawn pending) {
+  if (spawner_pid_ == 0) start_spawner(/*first=*/false);
+  const std::array fds = {pending.stdio[0].get(), pending.stdio[1].get(), pending.stdio[2].get()};
+  // The spawner answers one at a time; its socket takes many more than we let clients have.
+  if (!spawner_.try_send(encode(pending.plan), fds)) {
+    fail(Code::exhausted, "too many commands are being started at once");
+  }
+  pending.stdio.clear();
+  pending.patience = Deadline::after(kSpawnPatience);
+  pending_.push_back(std::move(pending));
+}
+
+void Server::read_spawner() {
+  linux::Message message;
+  while (spawner_) {
+    const auto arrival = spawner_.try_receive(message);
+    if (arrival == linux::Channel::Arrival::nothing_yet) return;
+    if (arrival == linux::Channel::Arrival::hung_up) return spawner_died();
+    if (pending_.empty()) continue;
+    PendingSpawn pending = std::move(pending_.front());
+    pending_.pop_front();
+    // The next one's patience begins now.
+    if (!pending_.empty()) pending_.front().patience = Deadline::after(kSpawnPatience);
+    finish_spawn(std::move(pending), parse_spawn_result(message.bytes));
+  }
+}
+
+void Server::spawner_died() {
+  if (spawner_pid_ > 0) ::kill(spawner_pid_, SIGKILL);
+  spawner_pid_ = 0;  // reaped with all the others
+  unwatch(spawner_.fd());
+  spawner_ = linux::Channel();
+  const auto failed = std::exchange(pending_, {});
+  for (const PendingSpawn& pending : failed) {
+    const auto client = clients_.find(pending.client);
+    if (client == clients_.end()) continue;
+    client->second->spawning = false;
+    try {
+      reply(*client->second, Failed{.code = Code::unavailable,
+                                    .message = "the command was killed before it started"});
+    } catch (const Error&) {
+      drop_client(pending.client);
+    }
+  }
+}
+
+void Server::finish_spawn(PendingSpawn pending, const SpawnResult& result) {
+  const auto found = clients_.find(pending.client);
+  Client* client = found == clients_.end() ? nullptr : found->second.get();
+  if (client != nullptr) client->spawning = false;
+  try {
+    if (result.failed != SpawnStep::none) {
+      early_ends_.erase(result.pid);
+      const Failed failure = describe_failure(pending.plan, result);
+      if (client != nullptr) reply(*client, failure);
+      return;
+    }
+    Command command;
+    command.client = pending.detached || client == nullptr ? 0 : client->id;
+    command.deadline = pending.deadline;
+    commands_.emplace(result.pid, command);
+    if (pending.output) {
+      const std::uint64_t id = next_output_++;
+      watch(pending.output.get(), tag_of(Tag::output, id), EPOLLIN);
+      outputs_.emplace(id, std::move(pending.output));
+    }
+    if (client != nullptr) {
+      if (!pending.detached) client->command = result.pid;
+      reply(*client, Started{.pid = static_cast<std::uint32_t>(result.pid)},
+            pending.terminal.get());
+    } else if (!pending.detached) {
+      kill_tree(proc_.get(), result.pid);
+    }
+  } catch (const Error&) {
+    drop_client(pending.client);
+  }
+  if (const auto ended = early_ends_.find(result.pid); ended != early_ends_.end()) {
+    const linux::ExitStatus status = ended->second;
+    early_ends_.erase(ended);
+    command_ended(result.pid, status);
+  }
+}
+
+void Server::reap_children() {
+  signalfd_siginfo drained{};
+  while (::read(signals_.get(), &drained, sizeof drained) > 0) {
+  }
+  int status = 0;
+  pid_t pid = 0;
+  while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
+    if (pid == spawner_pid_) {
+      // What it had answered before it died still counts.
+      read_spawner();
+      if (spawner_pid_ == pid) spawner_died();
+    } else if (commands_.contains(pid)) {
+      command_ended(pid, linux::exit_status_from_wait(status));
+    } else if (!pending_.empty()) {
+      early_ends_[pid] = linux::exit_status_from_wait(status);
+    }
+  }
+  if (pending_.empty()) early_ends_.clear();
+}
+
+void Server::command_ended(pid_t pid, linux::ExitStatus status) {
+  const auto found = commands_.find(pid);
+  const Command command = found->second;
+  commands_.erase(found);
+  const auto client = clients_.find(command.client);
+  if (client == clients_.end()) return;
+  client->second->command = 0;
+  try {
+    reply(*client->second, Exited{.status = status, .timed_out = command.timed_out});
+  } catch (const Error&) {
+    drop_client(command.client);
+  }
+}
+
+// True while there may be more to read right now.
+bool Server::read_output(std::uint64_t id) {
+  const auto found = outputs_.find(id);
+  if (found == outputs_.end()) return false;
+  std::array<char, kLogPiece> buffer{};
+  const ssize_t got = ::read(found->second.get(), buffer.data(), buffer.size());
+  if (got < 0) return errno == EINTR;
+  if (got == 0) {
+    unwatch(found->second.get());
+    outputs_.erase(found);
+    return false;
+  }
+  log_.append({buffer.data(), static_cast<std::size_t>(got)});
+  return true;
+}
+
+void Server::feed_log_readers() {
+  std::vector<std::uint64_t> readers;
+  for (const auto& [id, client] : clients_) {
+    if (client->reading_log) readers.push_back(id);
+  }
+  for (const std::uint64_t id : readers) {
+    try {
+      pump_log(*clients_.at(id));
+    } catch (const Error&) {
+      drop_client(id);
+    }
+  }
+}
+
+void Server::start_log(Client& client, const LogRequest& request) {
+  client.reading_log = true;
+  client.follow_log = request.follow;
+  client.log_position = 0;
+  // What has been written is to be seen, even if its turn in the loop has not come.
+  std::vector<std::uint64_t> outputs;
+  for (const auto& [id, output] : outputs_) outputs.push_back(id);
+  for (const std::uint64_t id : outputs) {
+    // A command that writes faster than we read must not keep us here.
+    for (std::size_t i = 0; i < kLogBytes / kLogPiece && read_output(id); ++i) {
+    }
+  }
+  pump_log(client);
+}
+
+void Server::pump_log(Client& client) {
+  if (!client.reading_log) return;
+  while (true) {
+    std::uint64_t position = client.log_position;
+    const std::string piece = log_.read(position, kLogPiece);
+    if (piece.empty()) break;
+    if (!client.channel.try_send(encode(Reply(Output{.bytes = piece})))) {
+      // Go on when there is room; what is forgotten meanwhile is forgotten.
+      return watch(client.channel.fd(), tag_of(Tag::client, client.id), EPOLLIN | EPOLLOUT, true);
+    }
+    client.log_position = position;
+  }
+  watch(client.channel.fd(), tag_of(Tag::client, client.id), EPOLLIN, /*modify=*/true);
+  if (client.follow_log) return;
+  client.reading_log = false;
+  reply(client, Exited{});
+}
+
+void Server::read_boot() {
+  linux::Message message;
+  const auto arrival = options_.boot.try_receive(message);
+  if (arrival == linux::Channel::Arrival::nothing_yet) return;
+  if (arrival == linux::Channel::Arrival::message && message.bytes == kKeep) kept_ = true;
+  unwatch(options_.boot.fd());
+  options_.boot = linux::Channel();
+  done_ = !kept_;
+}
+
+void Server::check_deadlines() {
+  for (auto& [pid, command] : commands_) {
+    if (!command.deadline.passed()) continue;
+    command.timed_out = true;
+    command.deadline = Deadline::never();
+    kill_tree(proc_.get(), pid);
+  }
+  if (!pending_.empty() && pending_.front().patience.passed()) spawner_died();
+}
+
+int Server::next_wait_milliseconds() const {
+  int wait = pending_.empty() ? -1 : pending_.front().patience.poll_milliseconds();
+  for (const auto& [pid, command] : commands_) {
+    const int left = command.deadline.poll_milliseconds();
+    if (left >= 0 && (wait < 0 || left < wait)) wait = left;
+  }
+  return wait;
+}
+
+}  // namespace hearth::guest

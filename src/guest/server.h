@@ -1,0 +1,99 @@
+// The guest's event loop: accepts connections, has commands spawned, reaps everything, keeps logs.
+//
+// One thread, never blocks on anybody: a client that does not read is cut off, a spawner that does
+// not answer is replaced. It must be its process's only user of SIGCHLD and wait(2).
+#pragma once
+
+#include <sys/types.h>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "guest/log_ring.h"
+#include "guest/protocol.h"
+#include "guest/spawner.h"
+#include "linux/channel.h"
+#include "linux/fd.h"
+#include "linux/pidfd.h"
+
+namespace hearth::guest {
+
+struct ServerOptions {
+  linux::Fd listen;
+  linux::Channel boot;  // see boot.h; empty: nobody to report to
+  std::vector<std::string> environment;
+  std::string user = "root";
+  std::vector<linux::Fd> join_fds;
+  std::size_t join_at_start = 0;
+};
+
+class Server {
+ public:
+  explicit Server(ServerOptions options);
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  ~Server();
+
+  // Serves until the boot channel closes too early. Throws Error only for what makes serving
+  // impossible.
+  void run();
+
+ private:
+  struct Client;
+  struct Command;
+  struct PendingSpawn;
+
+  void handle_event(std::uint64_t tag, std::uint32_t events);
+  void accept_clients();
+  void read_client(Client& client);
+  void handle_request(Client& client, linux::Message message);
+  void begin_exec(Client& client, const ExecRequest& request, std::vector<linux::Fd> fds);
+  void start_log(Client& client, const LogRequest& request);
+  void pump_log(Client& client);
+  void signal_command(Client& client, const SignalRequest& request);
+  void reply(Client& client, const Reply& reply, int fd = -1);
+  void drop_client(std::uint64_t id);
+
+  void start_spawner(bool first);
+  void submit(PendingSpawn pending);
+  void read_spawner();
+  void finish_spawn(PendingSpawn pending, const SpawnResult& result);
+  void spawner_died();
+
+  void reap_children();
+  void command_ended(pid_t pid, linux::ExitStatus status);
+  bool read_output(std::uint64_t id);
+  void feed_log_readers();
+  void read_boot();
+  void check_deadlines();
+  int next_wait_milliseconds() const;
+  void watch(int fd, std::uint64_t tag, std::uint32_t events, bool modify = false) const;
+  void unwatch(int fd) const;
+
+  ServerOptions options_;
+  linux::Fd epoll_;
+  linux::Fd signals_;
+  linux::Fd proc_;
+
+  linux::Channel spawner_;
+  pid_t spawner_pid_ = 0;
+  std::deque<PendingSpawn> pending_;
+  // Ends that were reaped before the spawner's answer told whose they are.
+  std::map<pid_t, linux::ExitStatus> early_ends_;
+
+  std::map<std::uint64_t, std::unique_ptr<Client>> clients_;
+  std::uint64_t next_client_ = 1;
+  std::map<pid_t, Command> commands_;
+  // What detached commands, and whatever they leave running, write to.
+  std::map<std::uint64_t, linux::Fd> outputs_;
+  std::uint64_t next_output_ = 1;
+  LogRing log_;
+  bool kept_ = false;
+  bool done_ = false;
+};
+
+}  // namespace hearth::guest

@@ -1,0 +1,321 @@
+// The guest as a plain process of this user: commands, streams, ends. What needs namespaces is
+// tested with real sandboxes.
+#include "guest/server.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "guest/client.h"
+#include "linux/pty.h"
+
+namespace hearth::guest {
+namespace {
+
+using namespace std::chrono_literals;
+using linux::ExitStatus;
+
+class GuestServer : public testing::Test {
+ protected:
+  void SetUp() override {
+    char path[] = "/tmp/hearth-guest-test-XXXXXX";
+    ASSERT_NE(::mkdtemp(path), nullptr);
+    folder_path_ = path;
+    folder_ = linux::open_file(path, O_RDONLY | O_DIRECTORY);
+    linux::Fd listen = linux::listen_at(folder_.get(), "guest.sock");
+    server_ = ::fork();
+    if (server_ == 0) {
+      ServerOptions options;
+      options.listen = std::move(listen);
+      options.environment = {"FROM_SANDBOX=yes"};
+      options.user = std::to_string(::geteuid()) + ":" + std::to_string(::getegid());
+      try {
+        Server(std::move(options)).run();
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "guest: %s\n", error.what());
+      }
+      ::_exit(1);
+    }
+  }
+
+  void TearDown() override {
+    ::kill(server_, SIGKILL);
+    ::waitpid(server_, nullptr, 0);
+    std::filesystem::remove_all(folder_path_);
+  }
+
+  Connection connect() { return Connection(linux::connect_at(folder_.get(), "guest.sock")); }
+
+  static ExecRequest shell(const std::string& script) {
+    ExecRequest request;
+    request.command = {"/bin/sh", "-c", script};
+    request.directory = "/";
+    return request;
+  }
+
+  // Everything that arrives until all writers are gone.
+  static std::string read_to_end(int fd) {
+    std::string text;
+    char buffer[4096];
+    ssize_t got = 0;
+    while ((got = ::read(fd, buffer, sizeof buffer)) > 0)
+      text.append(buffer, static_cast<std::size_t>(got));
+    return text;
+  }
+
+  struct Finished {
+    Exited exited;
+    std::string output;
+  };
+  Finished run(const ExecRequest& request) {
+    Connection connection = connect();
+    linux::Pipe out = linux::make_pipe();
+    connection.start(request, {.input = -1, .output = out.write.get(), .error = out.write.get()});
+    out.write.reset();
+    std::string output = read_to_end(out.read.get());
+    return {.exited = *connection.wait(), .output = std::move(output)};
+  }
+
+  std::string folder_path_;
+  linux::Fd folder_;
+  pid_t server_ = 0;
+};
+
+TEST_F(GuestServer, SaysWhichProtocolItSpeaks) {
+  const Hello hello = connect().hello(Deadline::after(5s));
+
+  EXPECT_EQ(hello.protocol, kProtocolVersion);
+  EXPECT_EQ(hello.version, HEARTH_VERSION);
+}
+
+TEST_F(GuestServer, GivesOutputAndExitCode) {
+  const Finished finished = run(shell("echo one; echo two >&2; exit 7"));
+
+  EXPECT_EQ(finished.output, "one\ntwo\n");
+  EXPECT_EQ(finished.exited.status, (ExitStatus{.code = 7, .signal = 0}));
+}
+
+TEST_F(GuestServer, TellsASignalFromAnExitCode) {
+  EXPECT_EQ(run(shell("kill -TERM $$")).exited.status, (ExitStatus{.code = 0, .signal = SIGTERM}));
+}
+
+TEST_F(GuestServer, PassesStdin) {
+  Connection connection = connect();
+  linux::Pipe in = linux::make_pipe();
+  linux::Pipe out = linux::make_pipe();
+  connection.start(shell("cat; echo end"),
+                   {.input = in.read.get(), .output = out.write.get(), .error = -1});
+  in.read.reset();
+  out.write.reset();
+
+  linux::write_all(in.write.get(), "hello ");
+  in.write.reset();
+
+  EXPECT_EQ(read_to_end(out.read.get()), "hello end\n");
+}
+
+TEST_F(GuestServer, MergesEnvironments) {
+  ExecRequest request = shell("echo $FROM_SANDBOX-$FROM_CALL-$HOME");
+  request.environment = {"FROM_CALL=a=b", "HOME=/elsewhere"};
+
+  EXPECT_EQ(run(request).output, "yes-a=b-/elsewhere\n");
+}
+
+TEST_F(GuestServer, StartsInTheDirectoryAskedFor) {
+  ExecRequest request = shell("pwd");
+  request.directory = "/usr";
+  EXPECT_EQ(run(request).output, "/usr\n");
+
+  request.directory = "/not/there";
+  try {
+    run(request);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::invalid);
+    EXPECT_STREQ(error.what(),
+                 "enter the working directory '/not/there': ENOENT: No such file or directory");
+  }
+}
+
+TEST_F(GuestServer, SaysWhenThereIsNoSuchProgram) {
+  ExecRequest request;
+  request.command = {"no-such-program"};
+  request.directory = "/";
+  try {
+    run(request);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::not_found);
+    EXPECT_STREQ(error.what(), "there is no program 'no-such-program' in the sandbox");
+  }
+  request.command = {"/etc/passwd"};
+  EXPECT_THROW(run(request), Error);
+}
+
+TEST_F(GuestServer, RefusesBadRequestsAndServesOn) {
+  linux::Channel channel = linux::connect_at(folder_.get(), "guest.sock");
+  channel.send("nonsense");
+  const auto reply = channel.receive(Deadline::after(5s));
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(std::get<Failed>(parse_reply(reply->bytes)).code, Code::invalid);
+
+  ExecRequest no_fds = shell("true");
+  channel.send(encode(Request(no_fds)));
+  EXPECT_TRUE(
+      std::holds_alternative<Failed>(parse_reply(channel.receive(Deadline::after(5s))->bytes)));
+
+  ExecRequest bad = shell("true");
+  bad.environment = {"no-equals-sign"};
+  EXPECT_THROW(run(bad), Error);
+  EXPECT_EQ(run(shell("echo fine")).output, "fine\n");
+}
+
+TEST_F(GuestServer, KillsTheWholeTreeWhenTheTimeIsUp) {
+  ExecRequest request =
+      shell("setsid sleep 1000 & sleep 1000 & (sleep 1000; true) & echo $!; wait");
+  request.timeout_milliseconds = 200;
+
+  const Finished finished = run(request);  // returns only when nobody holds the pipe any more
+
+  EXPECT_TRUE(finished.exited.timed_out);
+  EXPECT_EQ(finished.exited.status.signal, SIGKILL);
+}
+
+TEST_F(GuestServer, EndsACommandWhoseClientIsGone) {
+  linux::Pipe out = linux::make_pipe();
+  {
+    Connection connection = connect();
+    connection.start(shell("echo started; setsid sleep 1000 & sleep 1000"),
+                     {.input = -1, .output = out.write.get(), .error = -1});
+    out.write.reset();
+    char line[8];
+    ASSERT_EQ(::read(out.read.get(), line, sizeof line), 8);
+  }
+
+  EXPECT_EQ(read_to_end(out.read.get()), "");  // all of them closed it
+}
+
+TEST_F(GuestServer, ReportsTheEndAlthoughABackgroundProcessHoldsTheOutput) {
+  Connection connection = connect();
+  linux::Pipe out = linux::make_pipe();
+  connection.start(shell("sleep 1000 & exit 3"),
+                   {.input = -1, .output = out.write.get(), .error = -1});
+
+  EXPECT_EQ(connection.wait(Deadline::after(10s))->status.code, 3);
+}
+
+TEST_F(GuestServer, ForwardsSignalsToTheGroup) {
+  Connection connection = connect();
+  linux::Pipe out = linux::make_pipe();
+  connection.start(
+      shell("trap 'echo got it; exit 9' USR1; echo ready; while :; do sleep 0.01; done"),
+      {.input = -1, .output = out.write.get(), .error = -1});
+  out.write.reset();
+  char line[6];
+  ASSERT_EQ(::read(out.read.get(), line, sizeof line), 6);
+
+  connection.send_signal(SIGUSR1);
+
+  EXPECT_EQ(connection.wait(Deadline::after(10s))->status.code, 9);
+  EXPECT_EQ(read_to_end(out.read.get()), "got it\n");
+}
+
+TEST_F(GuestServer, RunsOneCommandAfterTheOtherOnAConnection) {
+  Connection connection = connect();
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(connection.run(shell("exit " + std::to_string(i)), {}).status.code, i);
+  }
+}
+
+TEST_F(GuestServer, GivesATerminal) {
+  Connection connection = connect();
+  ExecRequest request =
+      shell("test -t 0 && test -t 1 && stty size && read line && echo \"<$line>\"");
+  request.terminal = true;
+  request.rows = 33;
+  request.columns = 77;
+  const Connection::Process process = connection.start(request, {});
+
+  linux::write_all(process.terminal.get(), "typed\n");
+  const auto exited = connection.wait(Deadline::after(10s));
+
+  ASSERT_TRUE(exited);
+  EXPECT_EQ(exited->status.code, 0);
+  char buffer[256];
+  const ssize_t got = ::read(process.terminal.get(), buffer, sizeof buffer);
+  const std::string seen(buffer, static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  EXPECT_NE(seen.find("33 77"), std::string::npos) << seen;
+}
+
+TEST_F(GuestServer, KeepsWhatDetachedCommandsWrite) {
+  {
+    Connection connection = connect();
+    ExecRequest request = shell("echo kept; echo too >&2");
+    request.detached = true;
+    connection.start(request, {});
+  }  // the command goes on without its client
+
+  std::string log;
+  const Deadline deadline = Deadline::after(10s);
+  while (log != "kept\ntoo\n" && !deadline.passed()) {
+    log.clear();
+    connect().read_log(/*follow=*/false, [&](const std::string& piece) { log += piece; });
+  }
+  EXPECT_EQ(log, "kept\ntoo\n");
+}
+
+TEST_F(GuestServer, TakesACommandLineOfAMegabyte) {
+  ExecRequest request = shell("echo ${#LONG1} $#");
+  for (int i = 1; i <= 10; ++i) {
+    request.environment.push_back("LONG" + std::to_string(i) + "=" + std::string(100'000, 'x'));
+  }
+  request.command.push_back("zero");
+  request.command.push_back("one");
+
+  EXPECT_EQ(run(request).output, "100000 1\n");
+}
+
+TEST_F(GuestServer, SurvivesTheDeathOfItsSpawner) {
+  // The spawner is the guest's only child while nothing runs.
+  std::ifstream children("/proc/" + std::to_string(server_) + "/task/" + std::to_string(server_) +
+                         "/children");
+  pid_t spawner = 0;
+  const Deadline deadline = Deadline::after(5s);
+  while (spawner == 0 && !deadline.passed()) {
+    children.clear();
+    children.seekg(0);
+    children >> spawner;
+  }
+  ASSERT_GT(spawner, 0);
+  ::kill(spawner, SIGKILL);
+
+  // The request that was on its way when it died may fail, honestly; the next one runs.
+  std::string output;
+  while (output.empty() && !deadline.passed()) {
+    try {
+      output = run(shell("echo alive")).output;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::unavailable);
+    }
+  }
+  EXPECT_EQ(output, "alive\n");
+}
+
+TEST_F(GuestServer, ServesManyClientsAtOnce) {
+  std::vector<Connection> connections;
+  for (int i = 0; i < 100; ++i) connections.push_back(connect());
+  for (Connection& connection : connections) connection.start(shell("sleep 0.05; exit 4"), {});
+  for (Connection& connection : connections) {
+    EXPECT_EQ(connection.wait(Deadline::after(30s))->status.code, 4);
+  }
+}
+
+}  // namespace
+}  // namespace hearth::guest

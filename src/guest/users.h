@@ -1,0 +1,27 @@
+// Who a command runs as: names looked up in the sandbox's own /etc/passwd and /etc/group.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hearth::guest {
+
+struct User {
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::vector<std::uint32_t> groups;  // all of them, gid included
+  std::string name;                   // empty for a bare uid
+  std::string home = "/";
+};
+
+// `wanted` is a name, a uid, or either with ":group" behind it. A uid that the files do not list is
+// taken as it is. Throws Error(not_found) for names that are not there, Error(invalid) for numbers
+// that cannot be. The two texts come from inside: broken lines are passed over.
+User find_user(std::string_view passwd, std::string_view group, std::string_view wanted);
+
+// The same, with the files of this file system. A missing file is an empty one.
+User find_user_here(std::string_view wanted);
+
+}  // namespace hearth::guest
