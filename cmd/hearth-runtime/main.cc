@@ -1,0 +1,197 @@
+// hearth-runtime: the one privileged process. Makes and unmakes sandboxes for the engine, which
+// runs as an ordinary user and asks over a unix socket. Started by `hearth up`.
+//
+// Threads: the main thread accepts connections; one thread for each connection; one thread waits
+// for sandboxes that end by themselves; one waits for signals.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <filesystem>
+#include <map>
+#include <thread>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "linux/mounts.h"
+#include "runtime/daemon.h"
+#include "runtime/linux_runtime.h"
+
+namespace {
+
+using namespace hearth;
+using namespace std::chrono_literals;
+
+constexpr const char* kUsage =
+    "usage: hearth-runtime --state-dir DIR --owner UID [--ready-fd N] [--log-level LEVEL] "
+    "[--log-format FORMAT]\n"
+    "\n"
+    "Makes and unmakes sandboxes for the engine; 'hearth up' starts it. Needs root.\n"
+    "  --state-dir DIR     where the socket and the state are\n"
+    "  --owner UID         the user, besides root, whom it serves\n"
+    "  --ready-fd N        descriptor that gets a line 'ready' when it serves\n"
+    "  --log-level LEVEL   debug, info, warning or error\n"
+    "  --log-format FORMAT text or json\n"
+    "  --version           print the version\n";
+
+struct Options {
+  std::string state_dir;
+  unsigned owner = 0;
+  int ready_fd = -1;
+  log::Level level = log::Level::info;
+  log::Format format = log::Format::text;
+};
+
+int parse_number(const std::string& name, const std::string& text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0) {
+    fail(Code::invalid, "{} wants a number, not '{}'", name, text);
+  }
+  return value;
+}
+
+Options parse_options(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; i += 2) {
+    const std::string name = argv[i];
+    if (i + 1 >= argc) fail(Code::invalid, "{} needs a value\n{}", name, kUsage);
+    const std::string value = argv[i + 1];
+    if (name == "--state-dir")
+      options.state_dir = value;
+    else if (name == "--owner")
+      options.owner = static_cast<unsigned>(parse_number(name, value));
+    else if (name == "--ready-fd")
+      options.ready_fd = parse_number(name, value);
+    else if (name == "--log-level")
+      options.level = log::parse_level(value);
+    else if (name == "--log-format")
+      options.format = log::parse_format(value);
+    else
+      fail(Code::invalid, "there is no option '{}'\n{}", name, kUsage);
+  }
+  if (options.state_dir.empty()) fail(Code::invalid, "--state-dir is missing\n{}", kUsage);
+  return options;
+}
+
+// Ours alone, whoever owns the folder around it: a folder that somebody else put there instead is
+// refused, because we are about to trust what is in it.
+linux::Fd open_private_folder(int state_fd) {
+  if (::mkdirat(state_fd, "runtime", 0700) != 0 && errno != EEXIST)
+    throw_errno("make folder 'runtime'");
+  linux::Fd folder = linux::open_at(state_fd, "runtime", O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  struct stat status{};
+  if (::fstat(folder.get(), &status) != 0) throw_errno("stat folder 'runtime'");
+  if (status.st_uid != 0 || (status.st_mode & 077) != 0) {
+    fail(Code::forbidden, "folder 'runtime' in the state folder is not root's alone; remove it");
+  }
+  return folder;
+}
+
+// Held for life. An earlier runtime may still be on its way out.
+linux::Fd lock_folder(int folder_fd) {
+  linux::Fd lock = linux::open_at(folder_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+  const Deadline deadline = Deadline::after(10s);
+  while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (deadline.passed()) fail(Code::conflict, "another hearth-runtime serves this state folder");
+    std::this_thread::sleep_for(20ms);
+  }
+  return lock;
+}
+
+// The same engine finds its cgroups again, two engines never meet: from the folder itself, which
+// keeps its inode for as long as it exists, whatever path leads to it.
+std::string tag_of(int folder_fd) {
+  struct stat status{};
+  if (::fstat(folder_fd, &status) != 0) throw_errno("stat the state folder");
+  return fmt::format("{:x}-{:x}", status.st_dev, status.st_ino);
+}
+
+// Signals are for one thread only; all others inherit the mask.
+sigset_t block_signals() {
+  sigset_t ends;
+  sigemptyset(&ends);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&ends, signal);
+  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+  return ends;
+}
+
+void raise_open_files_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void run(const Options& options) {
+  if (::geteuid() != 0)
+    fail(Code::forbidden, "hearth-runtime needs root: it makes namespaces, mounts and cgroups");
+  ::setsid();
+  ::umask(022);
+  raise_open_files_limit();
+  const sigset_t ends = block_signals();
+
+  const std::string state_dir = std::filesystem::canonical(options.state_dir);
+  const std::string guest =
+      std::filesystem::canonical("/proc/self/exe").parent_path() / "hearth-guest";
+  const linux::Fd state = linux::open_file(state_dir, O_RDONLY | O_DIRECTORY);
+  const linux::Fd folder = open_private_folder(state.get());
+  const linux::Fd lock = lock_folder(folder.get());
+  const std::string tag = tag_of(folder.get());
+
+  // Cgroups are opened first: their mounts are not kept.
+  linux::CgroupTree cgroups = linux::CgroupTree::open("hearth/" + tag);
+  linux::make_slim_mount_namespace({"/proc", "/sys", "/dev", "/usr", state_dir});
+  const linux::Fd slim_state = linux::open_file(state_dir, O_RDONLY | O_DIRECTORY);
+  const linux::Fd slim_folder = open_private_folder(slim_state.get());
+
+  runtime::LinuxRuntime runtime({.folder_fd = slim_folder.get(), .guest_program = guest},
+                                std::move(cgroups));
+  const linux::Fd listen = linux::listen_at(slim_state.get(), runtime::kSocketName);
+  if (::fchownat(slim_state.get(), runtime::kSocketName, options.owner, static_cast<gid_t>(-1),
+                 AT_SYMLINK_NOFOLLOW) != 0) {
+    throw_errno("give the socket to user {}", options.owner);
+  }
+
+  runtime::Daemon daemon(runtime, listen.get(), options.owner);
+  std::jthread signals([&] {
+    int signal = 0;
+    sigwait(&ends, &signal);
+    daemon.stop();
+  });
+  if (options.ready_fd >= 0) {
+    linux::write_all(options.ready_fd, "ready\n");
+    ::close(options.ready_fd);
+  }
+  daemon.run();
+  ::unlinkat(slim_state.get(), runtime::kSocketName, 0);
+  ::kill(::getpid(), SIGTERM);  // for the thread that waits for one
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "--version") {
+    std::puts("hearth-runtime " HEARTH_VERSION);
+    return 0;
+  }
+  if (argc == 2 && std::string_view(argv[1]) == "--help") {
+    std::fputs(kUsage, stdout);
+    return 0;
+  }
+  try {
+    const Options options = parse_options(argc, argv);
+    log::configure(options.level, options.format);
+    run(options);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "hearth-runtime: %s\n", error.what());
+    return 1;
+  }
+}

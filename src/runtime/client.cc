@@ -1,0 +1,95 @@
+#include "runtime/client.h"
+
+#include <fcntl.h>
+
+namespace hearth::runtime {
+namespace {
+
+linux::Channel connect_to(const std::string& state_dir) {
+  try {
+    const linux::Fd folder = linux::open_file(state_dir, O_PATH | O_DIRECTORY);
+    return linux::connect_at(folder.get(), kSocketName);
+  } catch (const Error& error) {
+    if (error.code() == Code::forbidden) {
+      fail(Code::forbidden, "the engine of '{}' belongs to another user; use sudo, or --state-dir",
+           state_dir);
+    }
+    if (error.code() == Code::not_found || error.code() == Code::unavailable) {
+      fail(
+          Code::unavailable,
+          "no engine runs on '{}'; start one with 'hearth up', or name another with --state-dir or "
+          "HEARTH_STATE_DIR",
+          state_dir);
+    }
+    throw;
+  }
+}
+
+template <typename T>
+T expect(const linux::Message& message) {
+  Reply reply = parse_reply(message.bytes);
+  if (const auto* failed = std::get_if<Failed>(&reply)) throw Error(failed->code, failed->message);
+  if (auto* expected = std::get_if<T>(&reply)) return std::move(*expected);
+  fail(Code::internal, "the runtime answered with something that was not asked for");
+}
+
+Sandbox expect_one(const linux::Message& message) {
+  auto sandboxes = expect<Sandboxes>(message);
+  if (sandboxes.all.size() != 1)
+    fail(Code::internal, "the runtime told of {} sandboxes", sandboxes.all.size());
+  return std::move(sandboxes.all.front());
+}
+
+linux::Channel take_guest(linux::Message& message) {
+  if (message.fds.size() != 1) fail(Code::internal, "the runtime sent no guest connection");
+  return linux::Channel(std::move(message.fds.front()));
+}
+
+}  // namespace
+
+RuntimeClient::RuntimeClient(const std::string& state_dir) : channel_(connect_to(state_dir)) {}
+
+linux::Message RuntimeClient::ask(const Request& request) {
+  const std::lock_guard lock(mutex_);
+  channel_.send(encode(request));
+  auto reply = channel_.receive();
+  if (!reply) fail(Code::unavailable, "the runtime went away; 'hearth up' starts it again");
+  return std::move(*reply);
+}
+
+Runtime::Created RuntimeClient::create(const SandboxSpec& spec) {
+  linux::Message reply = ask(CreateRequest{.spec = spec});
+  Sandbox sandbox = expect_one(reply);
+  return {.sandbox = std::move(sandbox), .guest = take_guest(reply)};
+}
+
+linux::Channel RuntimeClient::connect(const std::string& id) {
+  linux::Message reply = ask(ConnectRequest{.id = id});
+  expect<Done>(reply);
+  return take_guest(reply);
+}
+
+void RuntimeClient::destroy(const std::string& id) {
+  expect<Done>(ask(DestroyRequest{.id = id}));
+}
+
+Sandbox RuntimeClient::get(const std::string& id) {
+  return expect_one(ask(GetRequest{.id = id}));
+}
+
+std::vector<Sandbox> RuntimeClient::list() {
+  return expect<Sandboxes>(ask(ListRequest{})).all;
+}
+
+Hello RuntimeClient::hello() {
+  return expect<Hello>(ask(HelloRequest{}));
+}
+
+void RuntimeClient::shut_down(bool destroy_all) {
+  expect<Done>(ask(ShutdownRequest{.destroy_all = destroy_all}));
+  // The runtime closes its end when it has let go of everything.
+  const std::lock_guard lock(mutex_);
+  channel_.receive();
+}
+
+}  // namespace hearth::runtime

@@ -1,0 +1,108 @@
+// The runtime that does the work. Lives in hearth-runtime, as root.
+//
+// In its folder, owned by root and closed to everyone else:
+//   sandboxes/ID/record      what there is to know about it; written once its guest is ready
+//   sandboxes/ID/guest.sock  where its guest listens
+//   images/host-X/           the layers of image 'host', made anew at every start
+//   stage/                   an empty folder that newborn sandboxes build their file system on
+//
+// The life of create(): reserve the id -> cgroup with limits -> clone into seven namespaces and the
+// cgroup -> id maps -> airlock builds the root and executes the guest -> guest says ready -> record
+// -> guest may stay. Whatever fails on the way undoes everything before it; a crash of this process
+// on the way ends the guest, and the next start sweeps the rest.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/guarded.h"
+#include "linux/cgroup.h"
+#include "linux/fd.h"
+#include "linux/pidfd.h"
+#include "runtime/id_ranges.h"
+#include "runtime/record.h"
+#include "runtime/runtime.h"
+
+namespace hearth::runtime {
+
+struct LinuxRuntimeOptions {
+  int folder_fd = -1;         // its own folder, borrowed
+  std::string guest_program;  // path of hearth-guest
+};
+
+class LinuxRuntime final : public Runtime {
+ public:
+  // Adopts what lives and sweeps what does not. Changes the process's working folder. Throws Error.
+  LinuxRuntime(const LinuxRuntimeOptions& options, linux::CgroupTree cgroups);
+  LinuxRuntime(const LinuxRuntime&) = delete;
+  LinuxRuntime& operator=(const LinuxRuntime&) = delete;
+  // Leaves sandboxes alive.
+  ~LinuxRuntime() override;
+
+  Created create(const SandboxSpec& spec) override;
+  linux::Channel connect(const std::string& id) override;
+  void destroy(const std::string& id) override;
+  Sandbox get(const std::string& id) override;
+  std::vector<Sandbox> list() override;
+
+  // Everything, and then whatever the runtime keeps for itself: cgroups, layers.
+  void destroy_all();
+
+  unsigned adopted() const { return adopted_; }
+  unsigned swept() const { return swept_; }
+  std::string describe_cgroups() const { return cgroups_.describe(); }
+
+ private:
+  // One sandbox. `mutex` serves calls for it one after the other.
+  struct Entry {
+    std::mutex mutex;
+    Record record;                 // guarded by mutex
+    linux::Pidfd pidfd;            // guarded by mutex
+    State state = State::running;  // guarded by mutex
+    bool gone = false;             // guarded by mutex: never came up, or was destroyed meanwhile
+  };
+  using Entries = std::map<std::string, std::shared_ptr<Entry>>;
+
+  void adopt_and_sweep();
+  bool adopt(const std::string& id);
+  void sweep(const std::string& id);
+  void make_host_layers();
+  void remove_unused_images();
+
+  std::shared_ptr<Entry> find(const std::string& id);
+  std::shared_ptr<Entry> reserve(const std::string& id);
+  void bring_up(Entry& entry, const SandboxSpec& spec);
+  void end(Entry& entry);
+  void erase_traces(const Record& record);
+  Sandbox describe(const Entry& entry) const;
+
+  void watch_for_ends(const std::stop_token& stop);
+  void watch(const std::string& id, const linux::Pidfd& pidfd);
+  void handle_end(const std::string& id);
+
+  linux::Fd folder_;
+  linux::Fd sandboxes_;
+  linux::Fd images_;
+  linux::Fd guest_program_;
+  std::string seccomp_filter_;
+  std::string boot_id_;
+  std::string host_image_;  // name of its folder in images/
+  linux::CgroupTree cgroups_;
+  IdRanges id_ranges_;
+  Guarded<Entries> entries_;
+  unsigned adopted_ = 0;
+  unsigned swept_ = 0;
+
+  // Ends are noticed by one thread that waits on every pidfd.
+  linux::Fd ends_;
+  Guarded<std::map<std::uint64_t, std::string>> watched_;  // epoll tag -> id
+  std::uint64_t next_tag_ = 1;                             // guarded by watched_'s lock
+  std::jthread watcher_;
+};
+
+}  // namespace hearth::runtime

@@ -1,0 +1,158 @@
+// The first and the last minute of a LinuxRuntime: adoption, sweeping, layers.
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <set>
+
+#include "base/error.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "guest/client.h"
+#include "linux/files.h"
+#include "linux/sealed_memfd.h"
+#include "linux/seccomp_policy.h"
+#include "runtime/birth.h"
+#include "runtime/host_image.h"
+#include "runtime/linux_runtime.h"
+
+namespace hearth::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Long enough for a machine under load, short enough not to hold up the start.
+constexpr Duration kHelloPatience = 2s;
+
+linux::Fd make_folder(int dir_fd, const char* name, unsigned mode) {
+  if (::mkdirat(dir_fd, name, mode) != 0 && errno != EEXIST) throw_errno("make folder '{}'", name);
+  return linux::open_at(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+}
+
+// Differs from engine to engine, and is the same whenever one starts again.
+std::uint32_t inode_of(int fd) {
+  struct stat status{};
+  if (::fstat(fd, &status) != 0) throw_errno("stat the runtime's folder");
+  return static_cast<std::uint32_t>(status.st_ino * 2654435761u);
+}
+
+std::string compile_filter() {
+  const std::vector<sock_filter> filter = linux::compile(linux::default_seccomp_policy());
+  return {reinterpret_cast<const char*>(filter.data()), filter.size() * sizeof(sock_filter)};
+}
+
+}  // namespace
+
+LinuxRuntime::LinuxRuntime(const LinuxRuntimeOptions& options, linux::CgroupTree cgroups)
+    : folder_(linux::duplicate(options.folder_fd)),
+      sandboxes_(make_folder(options.folder_fd, "sandboxes", 0700)),
+      images_(make_folder(options.folder_fd, "images", 0700)),
+      guest_program_(linux::make_sealed_program(options.guest_program)),
+      seccomp_filter_(compile_filter()),
+      boot_id_(read_boot_id()),
+      cgroups_(std::move(cgroups)),
+      id_ranges_(inode_of(options.folder_fd)),
+      ends_(::epoll_create1(EPOLL_CLOEXEC)) {
+  if (!ends_) throw_errno("make an epoll");
+  const linux::Fd stage = make_folder(options.folder_fd, "stage", 0755);
+  if (::fchmod(stage.get(), 0755) != 0) throw_errno("open the stage");
+  if (::fchdir(stage.get()) != 0) throw_errno("enter the stage");
+
+  adopt_and_sweep();
+  make_host_layers();
+  remove_unused_images();
+  watcher_ = std::jthread([this](const std::stop_token& stop) { watch_for_ends(stop); });
+}
+
+LinuxRuntime::~LinuxRuntime() {
+  watcher_.request_stop();
+  const linux::Fd wake(::eventfd(1, EFD_CLOEXEC));
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = 0}};
+  ::epoll_ctl(ends_.get(), EPOLL_CTL_ADD, wake.get(), &event);
+  watcher_.join();
+}
+
+void LinuxRuntime::adopt_and_sweep() {
+  std::set<std::string> ids;
+  for (const std::string& name : linux::list_folder(sandboxes_.get())) ids.insert(name);
+  // A crash between the two may leave a cgroup without a folder.
+  for (const std::string& id : cgroups_.list()) ids.insert(id);
+  for (const std::string& id : ids) {
+    if (adopt(id)) {
+      ++adopted_;
+      continue;
+    }
+    sweep(id);
+    ++swept_;
+  }
+}
+
+// False for everything that is not a living sandbox of ours.
+bool LinuxRuntime::adopt(const std::string& id) {
+  try {
+    const linux::Fd folder =
+        linux::open_at(sandboxes_.get(), id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    const Record record = parse_record(linux::read_file_at(folder.get(), "record"));
+    if (record.boot_id != boot_id_ || record.spec.id != id) return false;
+    auto pidfd = linux::Pidfd::find(record.pid);
+    // In this order: what the pidfd names cannot change any more.
+    if (!pidfd || linux::start_time_of(record.pid) != record.start_time) return false;
+    if (pidfd->wait_for_end(Deadline::after(0s))) return false;
+    guest::Connection guest(linux::connect_at(folder.get(), kGuestSocket));
+    if (guest.hello(Deadline::after(kHelloPatience)).protocol != guest::kProtocolVersion)
+      return false;
+
+    auto entry = std::make_shared<Entry>();
+    entry->record = record;
+    entry->pidfd = std::move(*pidfd);
+    id_ranges_.mark_used(record.id_slot);
+    watch(id, entry->pidfd);
+    entries_.with([&](Entries& entries) { entries.emplace(id, entry); });
+    return true;
+  } catch (const Error& error) {
+    log::debug("not adopted", {{"id", id}, {"error", error.what()}});
+    return false;
+  }
+}
+
+void LinuxRuntime::sweep(const std::string& id) {
+  log::info("sweeping the remains of a sandbox", {{"id", id}});
+  try {
+    // A guest that we cannot speak to any more is still a process to end.
+    const linux::Fd folder =
+        linux::open_at(sandboxes_.get(), id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    const Record record = parse_record(linux::read_file_at(folder.get(), "record"));
+    auto pidfd = record.boot_id == boot_id_ ? linux::Pidfd::find(record.pid) : std::nullopt;
+    if (pidfd && linux::start_time_of(record.pid) == record.start_time) {
+      pidfd->send_signal(SIGKILL);
+      pidfd->wait_for_end(Deadline::after(5s));
+    }
+  } catch (const Error&) {
+    // No record, no process: it was never kept.
+  }
+  cgroups_.remove(id);
+  linux::remove_all_at(sandboxes_.get(), id);
+}
+
+void LinuxRuntime::make_host_layers() {
+  host_image_ = "host-" + random_hex(4);
+  const linux::Fd folder = make_folder(images_.get(), host_image_.c_str(), 0755);
+  make_host_image(folder.get());
+}
+
+// Layers of an earlier start, unless a sandbox from then still stands on them.
+void LinuxRuntime::remove_unused_images() {
+  std::set<std::string> used{host_image_};
+  entries_.with([&](const Entries& entries) {
+    for (const auto& [id, entry] : entries) used.insert(entry->record.image_folder);
+  });
+  for (const std::string& name : linux::list_folder(images_.get())) {
+    if (!used.contains(name)) linux::remove_all_at(images_.get(), name);
+  }
+}
+
+}  // namespace hearth::runtime

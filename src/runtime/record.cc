@@ -1,0 +1,49 @@
+#include "runtime/record.h"
+
+#include "base/error.h"
+#include "base/wire.h"
+#include "linux/fd.h"
+#include "runtime/protocol.h"
+
+namespace hearth::runtime {
+namespace {
+
+// On disk. A file with another number was written by a version that this one does not understand.
+constexpr std::uint32_t kFormat = 1;
+
+}  // namespace
+
+std::string encode(const Record& record) {
+  wire::Writer out;
+  out.u32(kFormat);
+  put(out, record.spec);
+  out.u64(static_cast<std::uint64_t>(record.created.time_since_epoch().count()))
+      .u32(static_cast<std::uint32_t>(record.pid))
+      .u64(record.start_time)
+      .text(record.boot_id)
+      .u32(record.id_slot)
+      .text(record.image_folder);
+  return std::move(out).take();
+}
+
+Record parse_record(std::string_view bytes) {
+  wire::Reader in(bytes);
+  const std::uint32_t format = in.u32();
+  if (format != kFormat) fail(Code::invalid, "record of format {}, not {}", format, kFormat);
+  Record record;
+  record.spec = read_spec(in);
+  record.created = Time(Duration(static_cast<Duration::rep>(in.u64())));
+  record.pid = static_cast<std::int32_t>(in.u32());
+  record.start_time = in.u64();
+  record.boot_id = in.text();
+  record.id_slot = in.u32();
+  record.image_folder = in.text();
+  in.end();
+  return record;
+}
+
+std::string read_boot_id() {
+  return linux::read_file("/proc/sys/kernel/random/boot_id");
+}
+
+}  // namespace hearth::runtime

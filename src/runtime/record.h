@@ -1,0 +1,29 @@
+// What the runtime writes down about a sandbox, so that its next life can find it again.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "runtime/runtime.h"
+
+namespace hearth::runtime {
+
+struct Record {
+  SandboxSpec spec;
+  Time created;
+  std::int32_t pid = 0;
+  std::uint64_t start_time = 0;  // of pid 1; together they name one process until reboot
+  std::string boot_id;           // of the machine: after a reboot a record means nothing
+  std::uint32_t id_slot = 0;     // which range of user ids
+  std::string image_folder;      // that its layers come from
+};
+
+std::string encode(const Record& record);
+Record parse_record(std::string_view bytes);
+
+// The kernel's name for this run of the machine.
+std::string read_boot_id();
+
+}  // namespace hearth::runtime

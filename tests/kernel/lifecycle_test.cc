@@ -1,0 +1,253 @@
+// Births, deaths and lives after death: nothing is lost, nothing is left.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "base/error.h"
+#include "kernel/testing.h"
+#include "linux/mounts.h"
+
+namespace hearth::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Lifecycle : public testing::Test {
+ protected:
+  void SetUp() override { HEARTH_NEED_ROOT(); }
+
+  // Namespaces and mounts die behind the answer, in the kernel's own time.
+  static void expect_host_as(const HostState& before) {
+    const Deadline deadline = Deadline::after(5s);
+    HostState now = look_at_host();
+    while (!(now == before) && !deadline.passed()) {
+      std::this_thread::sleep_for(10ms);
+      now = look_at_host();
+    }
+    EXPECT_EQ(now.mounts, before.mounts);
+    EXPECT_EQ(now.cgroups, before.cgroups);
+    EXPECT_EQ(now.namespaces, before.namespaces);
+    EXPECT_EQ(now.links, before.links);
+    EXPECT_EQ(now.guests, before.guests);
+  }
+
+  // One for each engine and hierarchy.
+  static std::vector<std::string> cgroup_corners() {
+    std::vector<std::string> corners;
+    for (const linux::MountEntry& mount : linux::mount_table()) {
+      std::error_code none;
+      for (const auto& entry :
+           std::filesystem::directory_iterator(mount.mount_point + "/hearth", none)) {
+        if (entry.is_directory()) corners.push_back(entry.path());
+      }
+    }
+    return corners;
+  }
+
+  static std::size_t open_files(int pid) {
+    const std::filesystem::directory_iterator files(fmt::format("/proc/{}/fd", pid));
+    return static_cast<std::size_t>(std::distance(begin(files), end(files)));
+  }
+};
+
+TEST_F(Lifecycle, TwoHundredCyclesLeaveTheHostAsItWas) {
+  TestEngine engine;
+  // What the runtime keeps for itself (the id mapping of a slot, a thread) is made once.
+  engine.runtime().destroy(engine.runtime().create({}).sandbox.id);
+  const HostState before = look_at_host();
+  const std::size_t files_before = open_files(engine.pid());
+
+  for (int i = 0; i < 200; ++i) {
+    Runtime::Created created = engine.runtime().create({});
+    guest::Connection guest(std::move(created.guest));
+    guest::ExecRequest request;
+    request.command = {"true"};
+    EXPECT_EQ(guest.run(request, {}).status.code, 0);
+    engine.runtime().destroy(created.sandbox.id);
+  }
+
+  expect_host_as(before);
+  EXPECT_EQ(open_files(engine.pid()), files_before);
+  EXPECT_TRUE(engine.runtime().list().empty());
+  EXPECT_TRUE(std::filesystem::is_empty(engine.state_dir() + "/runtime/sandboxes"));
+}
+
+TEST_F(Lifecycle, ParallelCyclesDoNotMeet) {
+  TestEngine engine;
+  engine.runtime().destroy(engine.runtime().create({}).sandbox.id);
+  const HostState before = look_at_host();
+  {
+    std::vector<std::jthread> workers;
+    for (int worker = 0; worker < 4; ++worker) {
+      workers.emplace_back([&engine, worker] {
+        RuntimeClient runtime(engine.state_dir());
+        for (int i = 0; i < 15; ++i) {
+          const std::string id = fmt::format("w{}-{}", worker, i);
+          const Runtime::Created created = runtime.create({.id = id});
+          EXPECT_EQ(run_shell(runtime, id, "hostname").output, id + "\n");
+          runtime.destroy(id);
+        }
+      });
+    }
+  }
+  expect_host_as(before);
+}
+
+TEST_F(Lifecycle, OneIdIsGivenOnce) {
+  TestEngine engine;
+  std::atomic<int> winners = 0;
+  {
+    std::vector<std::jthread> workers;
+    for (int worker = 0; worker < 8; ++worker) {
+      workers.emplace_back([&] {
+        RuntimeClient runtime(engine.state_dir());
+        try {
+          runtime.create({.id = "wanted"});
+          ++winners;
+        } catch (const Error& error) {
+          EXPECT_EQ(error.code(), Code::already_exists);
+        }
+      });
+    }
+  }
+  EXPECT_EQ(winners, 1);
+}
+
+TEST_F(Lifecycle, SandboxesOutliveAKilledRuntime) {
+  TestEngine engine;
+  const std::string id = engine.runtime().create({.environment = {"KEPT=yes"}}).sandbox.id;
+  run_shell(engine.runtime(), id, "echo state > /tmp/file");
+  const int pid = engine.runtime().get(id).pid;
+
+  engine.kill();
+  EXPECT_EQ(::kill(pid, 0), 0);
+  engine.start();
+
+  EXPECT_EQ(engine.runtime().hello().adopted, 1u);
+  EXPECT_EQ(engine.runtime().get(id).pid, pid);
+  EXPECT_EQ(run_shell(engine.runtime(), id, "cat /tmp/file; echo $KEPT").output, "state\nyes\n");
+  engine.runtime().destroy(id);
+  EXPECT_TRUE(engine.runtime().list().empty());
+}
+
+TEST_F(Lifecycle, SandboxesOutliveAPoliteStop) {
+  TestEngine engine;
+  const std::string id = engine.runtime().create({}).sandbox.id;
+
+  engine.stop(/*destroy_all=*/false);
+  engine.start();
+
+  EXPECT_EQ(run_shell(engine.runtime(), id, "echo here").output, "here\n");
+}
+
+TEST_F(Lifecycle, TheLastStopLeavesNothing) {
+  const HostState before = look_at_host();
+  const std::vector<std::string> corners_before = cgroup_corners();
+  {
+    TestEngine engine;
+    engine.runtime().create({});
+    engine.runtime().create({});
+    EXPECT_GT(cgroup_corners().size(), corners_before.size());
+  }
+  expect_host_as(before);
+  EXPECT_EQ(cgroup_corners(), corners_before);
+}
+
+TEST_F(Lifecycle, WhatDiedMeanwhileIsSwept) {
+  TestEngine engine;
+  const HostState before = look_at_host();
+  const std::string dead = engine.runtime().create({}).sandbox.id;
+  const std::string alive = engine.runtime().create({}).sandbox.id;
+  const int pid = engine.runtime().get(dead).pid;
+
+  engine.kill();
+  ::kill(pid, SIGKILL);
+  engine.start();
+
+  EXPECT_EQ(engine.runtime().hello().adopted, 1u);
+  EXPECT_EQ(engine.runtime().hello().swept, 1u);
+  ASSERT_EQ(engine.runtime().list().size(), 1u);
+  EXPECT_EQ(engine.runtime().list().front().id, alive);
+  engine.runtime().destroy(alive);
+  HostState now = before;
+  now.namespaces = look_at_host().namespaces;  // the runtime's own mount namespace is a new one
+  expect_host_as(now);
+}
+
+TEST_F(Lifecycle, ACrashInTheMiddleOfBirthsLeavesNothingBehind) {
+  TestEngine engine;
+  const HostState before = look_at_host();
+  for (int round = 0; round < 5; ++round) {
+    std::jthread births([&] {
+      try {
+        RuntimeClient runtime(engine.state_dir());
+        for (int i = 0; i < 100; ++i) runtime.create({});
+      } catch (const Error&) {
+        // The runtime went away: that is the test.
+      }
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(5 + 7 * round));
+    engine.kill();
+    births.join();
+    engine.start();
+
+    // Everything acknowledged is there and works; everything else is gone.
+    const auto sandboxes = engine.runtime().list();
+    for (const auto& sandbox : sandboxes) {
+      EXPECT_EQ(run_shell(engine.runtime(), sandbox.id, "echo ok").output, "ok\n");
+      engine.runtime().destroy(sandbox.id);
+    }
+  }
+  HostState now = before;
+  now.namespaces = look_at_host().namespaces;
+  expect_host_as(now);
+}
+
+TEST_F(Lifecycle, ASandboxThatDiesIsNoticed) {
+  TestEngine engine;
+  const auto sandbox = engine.runtime().create({}).sandbox;
+
+  ::kill(sandbox.pid, SIGKILL);
+  const Deadline deadline = Deadline::after(5s);
+  while (engine.runtime().get(sandbox.id).state == State::running && !deadline.passed())
+    ::usleep(1000);
+
+  EXPECT_EQ(engine.runtime().get(sandbox.id).state, State::exited);
+  EXPECT_THROW(engine.runtime().connect(sandbox.id), Error);
+  engine.runtime().destroy(sandbox.id);
+  EXPECT_TRUE(engine.runtime().list().empty());
+}
+
+TEST_F(Lifecycle, AKilledClientLeaksNothing) {
+  TestEngine engine;
+  const std::string id = engine.runtime().create({}).sandbox.id;
+  const std::size_t files_before = open_files(engine.pid());
+  linux::Pipe started = linux::make_pipe();
+  const pid_t client = ::fork();
+  if (client == 0) {
+    guest::Connection guest(RuntimeClient(engine.state_dir()).connect(id));
+    guest::ExecRequest request;
+    request.command = {"/bin/sh", "-c", "setsid sleep 1000 & echo x; sleep 1000"};
+    guest.start(request, {.input = -1, .output = started.write.get(), .error = -1});
+    ::pause();
+    ::_exit(0);
+  }
+  started.write.reset();
+  char byte = 0;
+  ASSERT_EQ(::read(started.read.get(), &byte, 1), 1);
+
+  ::kill(client, SIGKILL);
+  ::waitpid(client, nullptr, 0);
+
+  // All that held the pipe is dead when it ends.
+  while (::read(started.read.get(), &byte, 1) > 0) {
+  }
+  EXPECT_EQ(run_shell(engine.runtime(), id, "ps -e | grep -c sleep").output, "0\n");
+  EXPECT_LE(open_files(engine.pid()), files_before);
+}
+
+}  // namespace
+}  // namespace hearth::runtime

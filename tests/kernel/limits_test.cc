@@ -1,0 +1,134 @@
+// What is inside stays inside: storms, hogs and murder.
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "kernel/testing.h"
+
+namespace hearth::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Limit : public SandboxTest {
+ protected:
+  // In place of the one that every test gets.
+  void recreate(const Limits& limits) {
+    runtime().destroy(id_);
+    id_ = runtime().create({.limits = limits}).sandbox.id;
+  }
+};
+
+TEST_F(Limit, AForkStormStaysInsideAndTheSandboxIsReachable) {
+  recreate({.memory_bytes = 256 << 20, .cpu_millis = 1000, .pids = 32});
+  guest::Connection storm(runtime().connect(id_));
+  guest::ExecRequest request;
+  request.command = {"/bin/sh", "-c", "bomb() { sleep 1000 & bomb & bomb; }; bomb"};
+  storm.start(request, {});
+
+  // The limit is reached...
+  const Deadline deadline = Deadline::after(20s);
+  while (runtime().get(id_).usage.pids < 30 && !deadline.passed()) ::usleep(1000);
+  EXPECT_GE(runtime().get(id_).usage.pids, 30u);
+  EXPECT_LE(runtime().get(id_).usage.pids, 32u);
+
+  // ...and the guest answers, if only to say so.
+  EXPECT_EQ(guest::Connection(runtime().connect(id_)).hello(Deadline::after(5s)).protocol,
+            guest::kProtocolVersion);
+  runtime().destroy(id_);
+}
+
+TEST_F(Limit, AMemoryHogIsKilledAndNobodyElse) {
+  recreate({.memory_bytes = 64 << 20, .cpu_millis = 2000, .pids = 64});
+  guest::ExecRequest request;
+  request.command = {"python3", "-c", "x = bytearray(300 << 20); print('never')"};
+
+  const Outcome outcome = run_in(runtime().connect(id_), request);
+
+  EXPECT_EQ(outcome.exited.status.signal, SIGKILL);
+  EXPECT_EQ(outcome.output, "");
+  EXPECT_GE(runtime().get(id_).usage.oom_kills, 1u);
+  EXPECT_EQ(sh("echo alive").output, "alive\n");
+}
+
+TEST_F(Limit, FilesCountAsMemoryAndTheDiskHasAnEnd) {
+  recreate({.memory_bytes = 256 << 20, .cpu_millis = 2000, .pids = 64, .disk_bytes = 16 << 20});
+  const Outcome outcome = sh("head -c 100000000 /dev/zero > /tmp/large");
+
+  EXPECT_NE(outcome.exited.status.code, 0);
+  EXPECT_NE(outcome.error.find("No space left"), std::string::npos) << outcome.error;
+  EXPECT_EQ(sh("rm /tmp/large; echo alive").output, "alive\n");
+}
+
+TEST_F(Limit, CpuIsThrottled) {
+  recreate({.memory_bytes = 256 << 20, .cpu_millis = 100, .pids = 64});
+  guest::ExecRequest request;
+  request.command = {"/bin/sh", "-c", "while :; do :; done"};
+  request.timeout_milliseconds = 1000;
+
+  const Outcome outcome = run_in(runtime().connect(id_), request);
+
+  EXPECT_TRUE(outcome.exited.timed_out);
+  // A tenth of a second was due; twice that for the periods at both ends.
+  EXPECT_LT(runtime().get(id_).usage.cpu_microseconds, 400'000u);
+}
+
+TEST_F(Limit, RootInsideKillsEverythingButTheGuest) {
+  guest::Connection victim(runtime().connect(id_));
+  guest::ExecRequest request;
+  request.command = {"sleep", "1000"};
+  victim.start(request, {});
+
+  try {
+    sh("kill -9 -1");  // spares only the one who calls it
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(),
+              Code::unavailable);  // its own spawner was faster dead than it was told of
+  }
+  EXPECT_EQ(victim.wait(Deadline::after(5s))->status.signal, SIGKILL);
+
+  // The spawner died too. A command that was on its way may fail, the next one runs.
+  const Deadline deadline = Deadline::after(10s);
+  std::string output;
+  while (output.empty() && !deadline.passed()) {
+    try {
+      output = sh("echo alive").output;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::unavailable);
+    }
+  }
+  EXPECT_EQ(output, "alive\n");
+
+  // The new spawner is under the limits as well.
+  sh("sleep 100 >/dev/null 2>&1 &");
+  EXPECT_GE(runtime().get(id_).usage.pids, 2u);
+}
+
+TEST_F(Limit, AStoppedSpawnerIsReplaced) {
+  // The guest's oldest child is the spawner. Whoever stops it may be the one who waits: the spawner
+  // stands still before it has told of his birth.
+  for (const char* script : {"kill -STOP 2", "echo held up"}) {
+    try {
+      sh(script);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::unavailable);
+      break;
+    }
+  }
+  EXPECT_EQ(sh("echo alive").output, "alive\n");
+}
+
+TEST_F(Limit, TimeoutEndsTheWholeTree) {
+  guest::ExecRequest request;
+  request.command = {"/bin/sh", "-c",
+                     "setsid sleep 1000 & setsid sh -c 'sleep 1000 & sleep 1000' & sleep 1000"};
+  request.timeout_milliseconds = 300;
+
+  const Outcome outcome = run_in(runtime().connect(id_), request);
+
+  EXPECT_TRUE(outcome.exited.timed_out);
+  EXPECT_EQ(sh("ps -e | grep -c sleep").output, "0\n");
+}
+
+}  // namespace
+}  // namespace hearth::runtime
