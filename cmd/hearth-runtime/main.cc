@@ -4,11 +4,13 @@
 // Threads: the main thread accepts connections; one thread for each connection; one thread waits
 // for sandboxes that end by themselves; one waits for signals.
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -18,6 +20,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/on_failure.h"
 #include "linux/mounts.h"
 #include "runtime/daemon.h"
 #include "runtime/linux_runtime.h"
@@ -81,16 +84,28 @@ Options parse_options(int argc, char** argv) {
 
 // Ours alone, whoever owns the folder around it: a folder that somebody else put there instead is
 // refused, because we are about to trust what is in it.
-linux::Fd open_private_folder(int state_fd) {
-  if (::mkdirat(state_fd, "runtime", 0700) != 0 && errno != EEXIST)
-    throw_errno("make folder 'runtime'");
-  linux::Fd folder = linux::open_at(state_fd, "runtime", O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+linux::Fd open_private_folder(int dir_fd, const std::string& name) {
+  if (::mkdirat(dir_fd, name.c_str(), 0700) != 0 && errno != EEXIST)
+    throw_errno("make folder '{}'", name);
+  linux::Fd folder = linux::open_at(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   struct stat status{};
-  if (::fstat(folder.get(), &status) != 0) throw_errno("stat folder 'runtime'");
+  if (::fstat(folder.get(), &status) != 0) throw_errno("stat folder '{}'", name);
   if (status.st_uid != 0 || (status.st_mode & 077) != 0) {
-    fail(Code::forbidden, "folder 'runtime' in the state folder is not root's alone; remove it");
+    fail(Code::forbidden, "folder '{}' is not root's alone; remove it", name);
   }
   return folder;
+}
+
+// Where files live in memory and until the next boot; the folder that lasts where there is no such
+// place.
+linux::Fd open_memory(const linux::Fd& otherwise) {
+  for (const char* path : {"/run", "/dev/shm"}) {
+    struct statfs status{};
+    if (::statfs(path, &status) == 0 && status.f_type == TMPFS_MAGIC) {
+      return linux::open_file(path, O_RDONLY | O_DIRECTORY);
+    }
+  }
+  return linux::duplicate(otherwise.get());
 }
 
 // Held for life. An earlier runtime may still be on its way out.
@@ -141,23 +156,39 @@ void run(const Options& options) {
   const std::string guest =
       std::filesystem::canonical("/proc/self/exe").parent_path() / "hearth-guest";
   const linux::Fd state = linux::open_file(state_dir, O_RDONLY | O_DIRECTORY);
-  const linux::Fd folder = open_private_folder(state.get());
+  const linux::Fd folder = open_private_folder(state.get(), "runtime");
   const linux::Fd lock = lock_folder(folder.get());
   const std::string tag = tag_of(folder.get());
 
-  // Cgroups are opened first: their mounts are not kept.
+  // Cgroups and memory are opened first: their mounts are not kept.
+  const linux::Fd memory = open_memory(folder);
+  const linux::Fd all_engines = open_private_folder(memory.get(), "hearth");
+  const linux::Fd memory_folder = open_private_folder(all_engines.get(), tag);
+  // Whoever of them is not empty stays.
+  const OnFailure tidy_memory([&] {  // at every end: it is never released
+    ::unlinkat(memory_folder.get(), "sandboxes", AT_REMOVEDIR);
+    ::unlinkat(all_engines.get(), tag.c_str(), AT_REMOVEDIR);
+    ::unlinkat(memory.get(), "hearth", AT_REMOVEDIR);
+  });
   linux::CgroupTree cgroups = linux::CgroupTree::open("hearth/" + tag);
+  // Of a start that fails nothing stays; a tree with sandboxes in it refuses to go.
+  linux::CgroupTree same_cgroups = linux::CgroupTree::open("hearth/" + tag);
+  OnFailure close_corner([&] { same_cgroups.remove_tree(); });
   linux::make_slim_mount_namespace({"/proc", "/sys", "/dev", "/usr", state_dir});
   const linux::Fd slim_state = linux::open_file(state_dir, O_RDONLY | O_DIRECTORY);
-  const linux::Fd slim_folder = open_private_folder(slim_state.get());
+  const linux::Fd slim_folder = open_private_folder(slim_state.get(), "runtime");
 
-  runtime::LinuxRuntime runtime({.folder_fd = slim_folder.get(), .guest_program = guest},
+  runtime::LinuxRuntime runtime({.folder_fd = slim_folder.get(),
+                                 .memory_folder_fd = memory_folder.get(),
+                                 .guest_program = guest},
                                 std::move(cgroups));
   const linux::Fd listen = linux::listen_at(slim_state.get(), runtime::kSocketName);
   if (::fchownat(slim_state.get(), runtime::kSocketName, options.owner, static_cast<gid_t>(-1),
                  AT_SYMLINK_NOFOLLOW) != 0) {
     throw_errno("give the socket to user {}", options.owner);
   }
+
+  close_corner.release();
 
   runtime::Daemon daemon(runtime, listen.get(), options.owner);
   std::jthread signals([&] {

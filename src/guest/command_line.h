@@ -9,7 +9,7 @@
 
 namespace hearth::guest {
 
-// Fills in user, home, working directory and environment. Throws Error: invalid, not_found.
+// Fills in user, home, working directory and environment. Throws Error(invalid).
 SpawnPlan plan_command(const ExecRequest& request, const std::vector<std::string>& environment,
                        const std::string& default_user);
 

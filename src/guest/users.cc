@@ -72,7 +72,7 @@ std::uint32_t find_group(std::string_view group, std::string_view wanted) {
     if (const auto gid = parse_id(wanted)) return *gid;
     fail(Code::invalid, "'{}' is no group id", wanted);
   }
-  fail(Code::not_found, "there is no group '{}' in the sandbox", wanted);
+  fail(Code::invalid, "there is no group '{}' in the sandbox", wanted);
 }
 
 // Every group whose member list has the name.
@@ -115,7 +115,7 @@ User find_user(std::string_view passwd, std::string_view group, std::string_view
   } else if (name == "root") {
     user.name = "root";  // an image without /etc/passwd has a root all the same
   } else {
-    fail(Code::not_found, "there is no user '{}' in the sandbox", name);
+    fail(Code::invalid, "there is no user '{}' in the sandbox", name);
   }
   if (colon != std::string_view::npos) {
     user.gid = find_group(group, wanted.substr(colon + 1));

@@ -185,7 +185,7 @@ void Airlock::enter(void* airlock) {
 }
 
 std::string Airlock::describe(const Failure& failure) const {
-  const std::string why = errno_text(failure.error);
+  std::string why = errno_text(failure.error);
   if (failure.step == Failure::kIdentity) return "become root of the user namespace: " + why;
   if (failure.step == Failure::kExecute) return "execute the first program: " + why;
   if (failure.step == Failure::kDescriptors) return "place the descriptors: " + why;

@@ -23,6 +23,7 @@ constexpr Duration kSettleTime = 200ms;
 
 constexpr const char* kFreeLeaf = ".free";
 constexpr const char* kProcs = "cgroup.procs";
+constexpr const char* kTasks = "tasks";  // v1 only
 
 bool contains(const std::vector<std::string>& list, std::string_view word) {
   return std::ranges::find(list, word) != list.end();
@@ -93,10 +94,11 @@ std::uint64_t number_in(int dir_fd, const std::string& file) {
 
 }  // namespace
 
-Cgroup::Cgroup(std::vector<Leaf> leaves) : leaves_(std::move(leaves)) {
-  for (const Leaf& leaf : leaves_) {
-    if (!leaf.hierarchy.v2) v1_procs_.push_back(open_at(leaf.dir.get(), kProcs, O_WRONLY));
-  }
+Cgroup::Cgroup(std::vector<Leaf> leaves) : leaves_(std::move(leaves)) {}
+
+std::size_t Cgroup::v1_count() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(leaves_, [](const Leaf& leaf) { return !leaf.hierarchy.v2; }));
 }
 
 int Cgroup::v2_dir_fd() const {
@@ -104,12 +106,13 @@ int Cgroup::v2_dir_fd() const {
   return v2 == leaves_.end() ? -1 : v2->dir.get();
 }
 
-std::vector<Fd> Cgroup::open_all_procs() const {
+std::vector<Fd> Cgroup::open_join_files() const {
   std::vector<Fd> files;
   files.reserve(leaves_.size());
   for (const bool v2 : {false, true}) {
     for (const Leaf& leaf : leaves_) {
-      if (leaf.hierarchy.v2 == v2) files.push_back(open_at(leaf.dir.get(), kProcs, O_WRONLY));
+      if (leaf.hierarchy.v2 != v2) continue;
+      files.push_back(open_at(leaf.dir.get(), v2 ? kProcs : kTasks, O_WRONLY));
     }
   }
   return files;

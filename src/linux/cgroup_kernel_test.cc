@@ -40,7 +40,7 @@ pid_t start_in(const Cgroup& cgroup, const std::function<int()>& body) {
     EXPECT_EQ(::read(joined.read.get(), &byte, 1), 0);  // closed by the child
     return static_cast<pid_t>(pid);
   }
-  for (const Fd& procs : cgroup.v1_procs()) {
+  for (const Fd& procs : cgroup.open_join_files()) {
     if (::write(procs.get(), "0", 1) != 1) ::_exit(97);
   }
   joined.write.reset();
@@ -132,9 +132,9 @@ TEST_F(CgroupTest, AChildIsBornIntoTheLeafAndKilledWithIt) {
 
 TEST_F(CgroupTest, RemoveKillsWhatLivesInHierarchiesWithoutKill) {
   const Cgroup cgroup = tree_->create("v1only", {});
-  if (cgroup.v1_procs().empty()) GTEST_SKIP() << "needs a cgroup v1 hierarchy";
+  if (cgroup.v1_count() == 0) GTEST_SKIP() << "needs a cgroup v1 hierarchy";
   const pid_t pid = start_child([&] {
-    if (::write(cgroup.v1_procs()[0].get(), "0", 1) != 1) return 1;
+    if (::write(cgroup.open_join_files()[0].get(), "0", 1) != 1) return 1;
     for (int i = 0; i < 5; ++i) start_child(sleep_forever);
     return sleep_forever();
   });
@@ -263,7 +263,7 @@ TEST_F(CgroupTest, AProcessCanJoinEveryHierarchyLater) {
   const Cgroup cgroup = tree_->create("late", {});
   const pid_t pid = start_child(sleep_forever);
 
-  for (const Fd& procs : cgroup.open_all_procs()) write_all(procs.get(), fmt::to_string(pid));
+  for (const Fd& procs : cgroup.open_join_files()) write_all(procs.get(), fmt::to_string(pid));
 
   EXPECT_TRUE(is_in(pid, name_ + "/late"));
   tree_->remove("late");

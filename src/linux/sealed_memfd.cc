@@ -14,10 +14,10 @@ namespace {
 constexpr int kSeals = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 Fd make_memfd(const char* name, unsigned flags) {
-  Fd fd(static_cast<int>(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | flags)));
+  Fd fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | flags));
   // Kernels before 6.3 do not know the flags about execution and make every memfd executable.
   if (!fd && errno == EINVAL) {
-    fd.reset(static_cast<int>(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING)));
+    fd.reset(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   }
   if (!fd) throw_errno("make a memfd");
   return fd;

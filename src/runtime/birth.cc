@@ -53,7 +53,7 @@ linux::Fd make_config(const BirthRequest& request, std::size_t join_count) {
   config.seccomp_filter = request.seccomp_filter;
   config.join_count = static_cast<std::uint32_t>(join_count);
   // Born into the v2 cgroup already; a v1 one has to be joined.
-  config.join_at_start = static_cast<std::uint32_t>(request.cgroup.v1_procs().size());
+  config.join_at_start = static_cast<std::uint32_t>(request.cgroup.v1_count());
   return linux::make_sealed_memfd("boot-config", encode(config));
 }
 
@@ -101,7 +101,7 @@ linux::Pidfd Newborn::keep() {
 Newborn give_birth(const BirthRequest& request) {
   const auto layers = clone_layers(request.layers.root, request.mapping_fd);
   const auto usr_layers = clone_layers(request.layers.usr, request.mapping_fd);
-  const auto join_fds = request.cgroup.open_all_procs();
+  const auto join_fds = request.cgroup.open_join_files();
   const linux::Fd listen = linux::listen_at(request.folder_fd, kGuestSocket);
   const linux::Fd config = make_config(request, join_fds.size());
   const linux::Fd null = linux::open_file("/dev/null", O_RDWR);

@@ -14,8 +14,9 @@
 namespace hearth::runtime {
 namespace {
 
-// Engine, gateway, and people at terminals. The next one is told to come back.
-constexpr int kMaxConnections = 256;
+// Engine, gateway, and one for each `hearth run --rm`. A waiting thread costs some 20 KiB. The next
+// one is told to come back.
+constexpr int kMaxConnections = 1024;
 
 // Waits for `fd` to become readable: false when it is time to stop.
 bool wait_readable(int fd, int stop_fd) {
@@ -77,25 +78,36 @@ void Daemon::run() {
 }
 
 void Daemon::serve(linux::Channel channel) {
+  std::vector<std::string> tied;
   try {
-    while (wait_readable(channel.fd(), stop_.get())) {
+    while (true) {
+      // A runtime that stops is not a client that left: what is tied to it lives on.
+      if (!wait_readable(channel.fd(), stop_.get())) return;
       const auto message = channel.receive();
-      if (!message) return;
-      answer(channel, *message);
+      if (!message) break;
+      answer(channel, *message, tied);
     }
   } catch (const std::exception& error) {
     // A client that breaks off is its own business.
     log::debug("connection closed", {{"error", error.what()}});
   }
+  for (const std::string& id : tied) {
+    try {
+      runtime_.destroy(id);
+    } catch (const Error& error) {
+      log::error("sandbox outlives its client", {{"id", id}, {"error", error.what()}});
+    }
+  }
 }
 
-void Daemon::answer(linux::Channel& channel, const linux::Message& message) {
+void Daemon::answer(linux::Channel& channel, const linux::Message& message,
+                    std::vector<std::string>& tied) {
   Reply reply;
   linux::Channel guest;
   bool ends = false;
   try {
     const Request request = parse_request(message.bytes);
-    reply = handle(request, guest);
+    reply = handle(request, guest, tied);
     ends = std::holds_alternative<ShutdownRequest>(request);
   } catch (const Error& error) {
     reply = Failed{.code = error.code(), .message = error.what()};
@@ -107,7 +119,8 @@ void Daemon::answer(linux::Channel& channel, const linux::Message& message) {
   if (ends) stop();
 }
 
-Reply Daemon::handle(const Request& request, linux::Channel& guest) {
+Reply Daemon::handle(const Request& request, linux::Channel& guest,
+                     std::vector<std::string>& tied) {
   if (std::holds_alternative<HelloRequest>(request)) {
     return Hello{.protocol = kProtocolVersion,
                  .version = HEARTH_VERSION,
@@ -119,6 +132,7 @@ Reply Daemon::handle(const Request& request, linux::Channel& guest) {
   if (const auto* create = std::get_if<CreateRequest>(&request)) {
     Runtime::Created created = runtime_.create(create->spec);
     guest = std::move(created.guest);
+    if (create->spec.ends_with_client) tied.push_back(created.sandbox.id);
     return Sandboxes{.all = {std::move(created.sandbox)}};
   }
   if (const auto* connect = std::get_if<ConnectRequest>(&request)) {

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <string>
+#include <vector>
 
 #include "linux/channel.h"
 #include "linux/fd.h"
@@ -33,8 +34,10 @@ class Daemon {
 
  private:
   void serve(linux::Channel channel);
-  void answer(linux::Channel& channel, const linux::Message& message);
-  Reply handle(const Request& request, linux::Channel& guest);
+  // `tied` are the sandboxes that end with the connection.
+  void answer(linux::Channel& channel, const linux::Message& message,
+              std::vector<std::string>& tied);
+  Reply handle(const Request& request, linux::Channel& guest, std::vector<std::string>& tied);
 
   LinuxRuntime& runtime_;
   int listen_fd_;

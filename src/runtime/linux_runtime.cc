@@ -135,7 +135,7 @@ void LinuxRuntime::bring_up(Entry& entry, const SandboxSpec& spec) {
   remove_folder.release();
   free_slot.release();
   // Where v2 limits, the guest was born under the limits of its users' processes.
-  if (cgroup.v1_procs().empty()) cgroups_.move_out(record.pid);
+  if (cgroup.v1_count() == 0) cgroups_.move_out(record.pid);
 }
 
 linux::Channel LinuxRuntime::connect(const std::string& id) {
@@ -178,7 +178,8 @@ void LinuxRuntime::erase_traces(const Record& record) {
   id_ranges_.release(record.id_slot);
 }
 
-Sandbox LinuxRuntime::describe(const Entry& entry) const {
+// What is known without asking the kernel.
+Sandbox LinuxRuntime::describe(const Entry& entry) {
   const Record& record = entry.record;
   Sandbox sandbox{.id = record.spec.id,
                   .state = entry.state,
@@ -186,6 +187,11 @@ Sandbox LinuxRuntime::describe(const Entry& entry) const {
                   .created = record.created,
                   .pid = record.pid,
                   .limits = record.spec.limits};
+  return sandbox;
+}
+
+Sandbox LinuxRuntime::describe_with_usage(const Entry& entry) const {
+  Sandbox sandbox = describe(entry);
   const auto cgroup = cgroups_.find(sandbox.id);
   if (!cgroup) return sandbox;
   const linux::CgroupUsage usage = cgroup->usage();
@@ -202,7 +208,7 @@ Sandbox LinuxRuntime::get(const std::string& id) {
   if (!entry) throw_unknown(id);
   const std::lock_guard lock(entry->mutex);
   if (entry->gone) throw_unknown(id);
-  return describe(*entry);
+  return describe_with_usage(*entry);
 }
 
 std::vector<Sandbox> LinuxRuntime::list() {
@@ -210,7 +216,7 @@ std::vector<Sandbox> LinuxRuntime::list() {
   std::vector<Sandbox> sandboxes;
   for (const auto& [id, entry] : entries) {
     const std::lock_guard lock(entry->mutex);
-    if (!entry->gone) sandboxes.push_back(describe(*entry));
+    if (!entry->gone) sandboxes.push_back(describe_with_usage(*entry));
   }
   return sandboxes;
 }

@@ -1,10 +1,12 @@
 // The runtime that does the work. Lives in hearth-runtime, as root.
 //
-// In its folder, owned by root and closed to everyone else:
-//   sandboxes/ID/record      what there is to know about it; written once its guest is ready
-//   sandboxes/ID/guest.sock  where its guest listens
+// Two folders, owned by root and closed to everyone else. One that lasts:
 //   images/host-X/           the layers of image 'host', made anew at every start
 //   stage/                   an empty folder that newborn sandboxes build their file system on
+// and one in memory, because what it says is true until the machine goes down and no longer, and
+// because making three files on a disk takes as long as everything else:
+//   sandboxes/ID/record      what there is to know about it; written once its guest is ready
+//   sandboxes/ID/guest.sock  where its guest listens
 //
 // The life of create(): reserve the id -> cgroup with limits -> clone into seven namespaces and the
 // cgroup -> id maps -> airlock builds the root and executes the guest -> guest says ready -> record
@@ -31,7 +33,8 @@
 namespace hearth::runtime {
 
 struct LinuxRuntimeOptions {
-  int folder_fd = -1;         // its own folder, borrowed
+  int folder_fd = -1;         // the folder that lasts, borrowed
+  int memory_folder_fd = -1;  // the one in memory, borrowed
   std::string guest_program;  // path of hearth-guest
 };
 
@@ -79,7 +82,8 @@ class LinuxRuntime final : public Runtime {
   void bring_up(Entry& entry, const SandboxSpec& spec);
   void end(Entry& entry);
   void erase_traces(const Record& record);
-  Sandbox describe(const Entry& entry) const;
+  static Sandbox describe(const Entry& entry);
+  Sandbox describe_with_usage(const Entry& entry) const;
 
   void watch_for_ends(const std::stop_token& stop);
   void watch(const std::string& id, const linux::Pidfd& pidfd);

@@ -49,7 +49,7 @@ std::string compile_filter() {
 
 LinuxRuntime::LinuxRuntime(const LinuxRuntimeOptions& options, linux::CgroupTree cgroups)
     : folder_(linux::duplicate(options.folder_fd)),
-      sandboxes_(make_folder(options.folder_fd, "sandboxes", 0700)),
+      sandboxes_(make_folder(options.memory_folder_fd, "sandboxes", 0700)),
       images_(make_folder(options.folder_fd, "images", 0700)),
       guest_program_(linux::make_sealed_program(options.guest_program)),
       seccomp_filter_(compile_filter()),

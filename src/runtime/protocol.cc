@@ -178,6 +178,7 @@ Reply read_reply(wire::Reader& in) {
 void put(wire::Writer& out, const SandboxSpec& spec) {
   out.text(spec.id).text(spec.image).texts(spec.environment).text(spec.user);
   put(out, spec.limits);
+  out.boolean(spec.ends_with_client);
 }
 
 SandboxSpec read_spec(wire::Reader& in) {
@@ -187,6 +188,7 @@ SandboxSpec read_spec(wire::Reader& in) {
   spec.environment = in.texts();
   spec.user = in.text();
   spec.limits = read_limits(in);
+  spec.ends_with_client = in.boolean();
   return spec;
 }
 

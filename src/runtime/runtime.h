@@ -40,6 +40,8 @@ struct SandboxSpec {
   std::vector<std::string> environment;  // NAME=value, for every command
   std::string user = "root";             // whom commands run as
   Limits limits;
+  // Goes when the connection that asked for it closes: whoever is killed leaves nothing behind.
+  bool ends_with_client = false;
 };
 
 // Crosses process boundaries as a number: do not renumber.
@@ -72,7 +74,7 @@ class Runtime {
   virtual ~Runtime() = default;
 
   struct Created {
-    Sandbox sandbox;
+    Sandbox sandbox;       // without its usage: there is none yet
     linux::Channel guest;  // a connection to its guest, for guest::Connection
   };
   // already_exists, not_found (image), invalid, exhausted (no room), unavailable (a limit that this

@@ -32,6 +32,7 @@ class Lifecycle : public testing::Test {
     EXPECT_EQ(now.namespaces, before.namespaces);
     EXPECT_EQ(now.links, before.links);
     EXPECT_EQ(now.guests, before.guests);
+    EXPECT_EQ(now.folders, before.folders);
   }
 
   // One for each engine and hierarchy.
@@ -72,7 +73,6 @@ TEST_F(Lifecycle, TwoHundredCyclesLeaveTheHostAsItWas) {
   expect_host_as(before);
   EXPECT_EQ(open_files(engine.pid()), files_before);
   EXPECT_TRUE(engine.runtime().list().empty());
-  EXPECT_TRUE(std::filesystem::is_empty(engine.state_dir() + "/runtime/sandboxes"));
 }
 
 TEST_F(Lifecycle, ParallelCyclesDoNotMeet) {
@@ -247,6 +247,24 @@ TEST_F(Lifecycle, AKilledClientLeaksNothing) {
   }
   EXPECT_EQ(run_shell(engine.runtime(), id, "ps -e | grep -c sleep").output, "0\n");
   EXPECT_LE(open_files(engine.pid()), files_before);
+}
+
+TEST_F(Lifecycle, ASandboxTiedToItsClientGoesWithIt) {
+  TestEngine engine;
+  const std::string stays = engine.runtime().create({}).sandbox.id;
+  {
+    RuntimeClient client(engine.state_dir());
+    client.create({.id = "tied", .ends_with_client = true});
+    client.create({.id = "free"});
+    EXPECT_EQ(engine.runtime().list().size(), 3u);
+  }
+
+  const Deadline deadline = Deadline::after(5s);
+  while (engine.runtime().list().size() > 2 && !deadline.passed()) ::usleep(1000);
+
+  EXPECT_EQ(engine.runtime().get("free").state, State::running);
+  EXPECT_THROW(engine.runtime().get("tied"), Error);
+  EXPECT_EQ(engine.runtime().get(stays).state, State::running);
 }
 
 }  // namespace

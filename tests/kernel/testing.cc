@@ -47,6 +47,15 @@ void add_cgroups(const fs::path& root, std::set<std::string>& found) {
   }
 }
 
+// Of a sandbox whose runtime was killed somebody else is the parent, and reaps when he likes.
+bool is_zombie(const fs::path& process) {
+  std::ifstream file(process / "stat");
+  std::string text;
+  std::getline(file, text);
+  const std::size_t name_end = text.rfind(')');
+  return name_end == std::string::npos || text.compare(name_end + 2, 1, "Z") == 0;
+}
+
 bool is_number(const std::string& text) {
   return text.find_first_not_of("0123456789") == std::string::npos;
 }
@@ -112,7 +121,7 @@ void TestEngine::stop(bool destroy_all) {
   pid_ = 0;
 }
 
-Outcome run_in(linux::Channel guest, guest::ExecRequest request) {
+Outcome run_in(linux::Channel guest, const guest::ExecRequest& request) {
   guest::Connection connection(std::move(guest));
   linux::Pipe out = linux::make_pipe();
   linux::Pipe err = linux::make_pipe();
@@ -152,7 +161,7 @@ HostState look_at_host() {
   std::set<std::string> namespaces;
   std::set<std::string> guests;
   for (const auto& process : fs::directory_iterator("/proc")) {
-    if (!is_number(process.path().filename())) continue;
+    if (!is_number(process.path().filename()) || is_zombie(process.path())) continue;
     std::error_code error;
     for (const auto& ns : fs::directory_iterator(process.path() / "ns", error)) {
       const fs::path target = fs::read_symlink(ns.path(), error);
@@ -162,6 +171,14 @@ HostState look_at_host() {
     std::string text;
     std::getline(name, text);
     if (text.starts_with("hearth-guest")) guests.insert(process.path().filename());
+  }
+  for (const char* memory : {"/run/hearth", "/dev/shm/hearth"}) {
+    std::error_code none;
+    for (const auto& engine : fs::directory_iterator(memory, none)) {
+      for (const auto& folder : fs::directory_iterator(engine.path() / "sandboxes", none)) {
+        state.folders.push_back(folder.path());
+      }
+    }
   }
   state.namespaces.assign(namespaces.begin(), namespaces.end());
   state.guests.assign(guests.begin(), guests.end());

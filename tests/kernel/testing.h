@@ -47,7 +47,7 @@ struct Outcome {
 };
 
 // Runs a command to its end and collects what it wrote.
-Outcome run_in(linux::Channel guest, guest::ExecRequest request);
+Outcome run_in(linux::Channel guest, const guest::ExecRequest& request);
 Outcome run_shell(Runtime& runtime, const std::string& id, const std::string& script);
 
 // What must be as before when all sandboxes are gone.
@@ -56,7 +56,8 @@ struct HostState {
   std::vector<std::string> cgroups;
   std::vector<std::string> namespaces;
   std::vector<std::string> links;
-  std::vector<std::string> guests;  // processes
+  std::vector<std::string> guests;   // processes
+  std::vector<std::string> folders;  // of sandboxes
   bool operator==(const HostState&) const = default;
 };
 HostState look_at_host();

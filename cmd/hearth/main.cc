@@ -1,0 +1,75 @@
+// hearth: the command line. `hearth up` is the engine; every other verb talks to one.
+//
+// Threads: one, and for `up` also: one serves HTTP, one asks the runtime on its behalf, and at the
+// end one waits for the runtime to finish while the main thread goes on answering signals.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/command_line.h"
+#include "cli/verbs.h"
+
+namespace {
+
+using namespace hearth;
+
+struct Perform {
+  int operator()(const cli::Help& help) const {
+    std::fputs(help.text.c_str(), stdout);
+    return 0;
+  }
+  int operator()(const cli::UpOptions& options) const { return cli::up(options); }
+  int operator()(const cli::RunOptions& options) const { return cli::run(options); }
+  int operator()(const cli::ExecOptions& options) const { return cli::exec(options); }
+  int operator()(const cli::LsOptions& options) const { return cli::ls(options); }
+  int operator()(const cli::InspectOptions& options) const { return cli::inspect(options); }
+  int operator()(const cli::RmOptions& options) const { return cli::rm(options); }
+  int operator()(const cli::LogsOptions& options) const { return cli::logs(options); }
+  int operator()(const cli::VersionOptions& options) const { return cli::version(options); }
+  int operator()(const cli::EnvOptions& options) const { return cli::env(options); }
+  int operator()(const cli::DoctorOptions& options) const { return cli::doctor(options); }
+};
+
+// A descriptor that our caller closed would be given to the next file or socket we open, which
+// would then be taken for our input or output.
+void open_standard_descriptors() {
+  int fd = 0;
+  do {
+    fd = ::open("/dev/null", O_RDWR);
+  } while (fd >= 0 && fd <= STDERR_FILENO);
+  if (fd >= 0) ::close(fd);
+}
+
+// A command's own exit code is never taken for ours.
+int exit_code(const std::string& verb, Code code) {
+  if (verb == "run" || verb == "exec") return cli::kExitEngine;
+  return code == Code::invalid ? cli::kExitUsage : cli::kExitFailure;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  open_standard_descriptors();
+  std::string verb;
+  Code code = Code::internal;
+  try {
+    const cli::CommandLine line = cli::split_command_line({argv + 1, argv + argc});
+    verb = line.verb;
+    return std::visit(Perform{}, cli::parse_order(line));
+  } catch (const Error& error) {
+    code = error.code();
+    if (verb.empty())
+      std::fprintf(stderr, "hearth: %s\n", error.what());
+    else
+      cli::complain(verb, error.what());
+  } catch (const std::exception& error) {
+    cli::complain(verb.empty() ? "internal error" : verb, error.what());
+  }
+  return exit_code(verb, code);
+}

@@ -1,0 +1,131 @@
+#include <algorithm>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "runtime/id_ranges.h"
+#include "runtime/protocol.h"
+#include "runtime/record.h"
+#include "runtime/root_plan.h"
+
+namespace hearth::runtime {
+namespace {
+
+SandboxSpec some_spec() {
+  SandboxSpec spec;
+  spec.id = "box-1";
+  spec.environment = {"A=b", "C="};
+  spec.user = "user";
+  spec.limits = {.memory_bytes = 1 << 20, .cpu_millis = 1500, .pids = 7, .disk_bytes = 3};
+  return spec;
+}
+
+TEST(RuntimeProtocol, ReadsWhatWasWritten) {
+  const auto create =
+      std::get<CreateRequest>(parse_request(encode(Request(CreateRequest{some_spec()}))));
+  EXPECT_EQ(create.spec.id, "box-1");
+  EXPECT_EQ(create.spec.environment, some_spec().environment);
+  EXPECT_EQ(create.spec.limits, some_spec().limits);
+
+  Sandbox sandbox{.id = "box-1", .state = State::exited, .image = "host", .pid = 77};
+  sandbox.created = Time(std::chrono::seconds(1'700'000'000));
+  sandbox.usage.oom_kills = 3;
+  const auto list =
+      std::get<Sandboxes>(parse_reply(encode(Reply(Sandboxes{.all = {sandbox, sandbox}}))));
+  ASSERT_EQ(list.all.size(), 2u);
+  EXPECT_EQ(list.all[1].state, State::exited);
+  EXPECT_EQ(list.all[1].created, sandbox.created);
+  EXPECT_EQ(list.all[1].usage.oom_kills, 3u);
+
+  const auto failed = std::get<Failed>(parse_reply(encode(Reply(Failed{Code::conflict, "no"}))));
+  EXPECT_EQ(failed.code, Code::conflict);
+}
+
+TEST(RuntimeProtocol, RefusesWhatIsNone) {
+  EXPECT_THROW(parse_request(""), Error);
+  EXPECT_THROW(parse_request("\x7f"), Error);
+  EXPECT_THROW(parse_request(encode(Request(ListRequest{})) + "more"), Error);
+  EXPECT_THROW(parse_reply(std::string("\x03\xff\xff\xff\xff", 5)), Error);
+}
+
+TEST(Record, ReadsWhatWasWritten) {
+  Record record;
+  record.spec = some_spec();
+  record.pid = 4711;
+  record.start_time = 99;
+  record.boot_id = "boot";
+  record.id_slot = 12;
+  record.image_folder = "host-1";
+
+  const Record parsed = parse_record(encode(record));
+
+  EXPECT_EQ(parsed.spec.id, "box-1");
+  EXPECT_EQ(parsed.pid, 4711);
+  EXPECT_EQ(parsed.start_time, 99u);
+  EXPECT_EQ(parsed.id_slot, 12u);
+  EXPECT_EQ(parsed.image_folder, "host-1");
+}
+
+TEST(Record, OfAnotherFormatIsNotUnderstood) {
+  std::string bytes = encode(Record{});
+  bytes[0] = 77;
+  EXPECT_THROW(parse_record(bytes), Error);
+  EXPECT_THROW(parse_record(encode(Record{}).substr(0, 20)), Error);
+}
+
+TEST(IdRanges, NeverGiveOneTwice) {
+  IdRanges ranges(kIdSlots - 2);  // wraps around
+  std::set<std::uint32_t> slots;
+  ranges.mark_used(0);
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(slots.insert(ranges.acquire()).second);
+  EXPECT_FALSE(slots.contains(0));
+
+  ranges.release(*slots.begin());
+  EXPECT_EQ(ranges.acquire(), *slots.begin());
+}
+
+TEST(IdRanges, HaveAnEnd) {
+  IdRanges ranges(0);
+  for (std::uint32_t i = 0; i < kIdSlots; ++i) ranges.acquire();
+  EXPECT_THROW(ranges.acquire(), Error);
+}
+
+TEST(IdRanges, StayClearOfAccountsAndOfEachOther) {
+  const linux::IdRange first = ids_of_slot(0);
+  const linux::IdRange second = ids_of_slot(1);
+  const linux::IdRange last = ids_of_slot(kIdSlots - 1);
+  EXPECT_GE(first.first, 0x1000'0000u);
+  EXPECT_EQ(first.first + first.count, second.first);
+  // Ids are signed to some programs.
+  EXPECT_LE(std::uint64_t{last.first} + last.count, std::uint64_t{0x8000'0000});
+}
+
+TEST(RootPlan, EndsInTheNewRootAndHidesWhatTellsOfTheHost) {
+  const auto steps = plan_root({.layer_fds = {5}, .usr_layer_fds = {6, 7}, .disk_bytes = 4096});
+
+  EXPECT_EQ(steps.back().kind, init::Step::Kind::enter_root);
+  const auto has = [&](const std::string& target) {
+    return std::ranges::any_of(steps, [&](const init::Step& step) {
+      return step.kind == init::Step::Kind::mount && step.target == target;
+    });
+  };
+  for (const char* target :
+       {"root", "root/usr", "root/proc", "root/sys", "root/dev", "root/proc/kcore", "root/proc/sys",
+        "root/sys/firmware", "root/dev/pts"}) {
+    EXPECT_TRUE(has(target)) << target;
+  }
+  const auto tmpfs = std::ranges::find(steps, init::Step::Kind::enter_tmpfs, &init::Step::kind);
+  EXPECT_TRUE(tmpfs->options.starts_with("size=4096,")) << tmpfs->options;
+  const auto usr = std::ranges::find(steps, "root/usr", &init::Step::target);
+  EXPECT_EQ(usr->options.find("lowerdir=u0:u1"), 0u) << usr->options;
+}
+
+TEST(RootPlan, AnImageWithItsOwnUsrNeedsNoSecondOverlay) {
+  for (const init::Step& step : plan_root({.layer_fds = {5}})) {
+    EXPECT_NE(step.target, "root/usr");
+  }
+}
+
+}  // namespace
+}  // namespace hearth::runtime

@@ -1,0 +1,148 @@
+"""The engine's contracts with scripts: ready, endpoints, one at a time, three ways to end."""
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import unittest
+import urllib.request
+
+from hearth import HEARTH, Engine, host_state, is_alive, need_root, wait_until
+
+
+class EngineTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        need_root()
+
+    def setUp(self):
+        self.before = host_state()
+        self.engine = Engine().start()
+        self.addCleanup(self.engine.remove)
+
+    def expect_host_as_before(self):
+        def differences():
+            now = host_state()
+            return {key: now[key] - self.before[key] for key in now if now[key] - self.before[key]}
+        try:
+            wait_until(lambda: not differences(), 5)
+        except AssertionError:
+            self.fail(f"left behind: {differences()}")
+
+    def make_one(self):
+        made = self.engine.hearth("run", "-d", "--name", "box", "--", "sleep", "1000")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.assertEqual(made.stdout.strip(), "box")
+        return self.engine.sandboxes()[0]["pid"]
+
+    def test_tells_where_it_serves(self):
+        endpoints = self.engine.endpoints()
+        self.assertEqual(set(endpoints), {"metrics"})
+        self.assertIn(endpoints["metrics"], self.engine.said())
+        self.assertEqual(os.stat(f"{self.engine.state_dir}/endpoints.json").st_mode & 0o777, 0o600)
+        with urllib.request.urlopen(endpoints["metrics"] + "/healthz", timeout=5) as answer:
+            self.assertEqual(answer.status, 200)
+        self.make_one()
+        with urllib.request.urlopen(endpoints["metrics"] + "/metrics", timeout=5) as answer:
+            self.assertIn('hearth_sandboxes{state="running"} 1', answer.read().decode())
+
+    def test_env_prints_what_clients_need(self):
+        lines = self.engine.hearth("env").stdout.splitlines()
+        self.assertIn(f"export HEARTH_STATE_DIR={self.engine.state_dir}", lines)
+        self.assertTrue(any(line.startswith("export HEARTH_METRICS_URL=") for line in lines), lines)
+        script = self.engine.hearth("env").stdout + 'echo "$HEARTH_STATE_DIR"'
+        self.assertEqual(subprocess.check_output(["sh", "-c", script], text=True).strip(), self.engine.state_dir)
+
+    def test_runs_as_an_ordinary_user_and_its_files_are_closed(self):
+        status = pathlib.Path(f"/proc/{self.engine.process.pid}/status").read_text()
+        uids = next(line for line in status.splitlines() if line.startswith("Uid:")).split()[1:]
+        self.assertNotIn("0", uids)
+        capabilities = next(line for line in status.splitlines() if line.startswith("CapPrm:")).split()[1]
+        self.assertEqual(int(capabilities, 16), 0)
+        self.assertEqual(os.stat(self.engine.state_dir).st_mode & 0o007, 0)
+        self.assertEqual(os.stat(f"{self.engine.state_dir}/runtime.sock").st_mode & 0o777, 0o600)
+        self.assertEqual(os.stat(f"{self.engine.state_dir}/runtime").st_mode & 0o777, 0o700)
+
+    def test_a_second_engine_refuses(self):
+        second = subprocess.run([HEARTH, "up", "--state-dir", self.engine.state_dir, "--metrics-port", "0"],
+                                capture_output=True, text=True, timeout=20)
+        self.assertEqual(second.returncode, 1)
+        self.assertIn(str(self.engine.process.pid), second.stderr)
+        self.assertEqual(self.engine.hearth("ls").returncode, 0)
+
+    def test_a_busy_port_is_named(self):
+        with socket.socket() as busy:
+            busy.bind(("127.0.0.1", 0))
+            busy.listen()
+            port = str(busy.getsockname()[1])
+            other = Engine()
+            self.addCleanup(other.remove)
+            result = subprocess.run([HEARTH, "up", "--state-dir", other.state_dir, "--metrics-port", port],
+                                    capture_output=True, text=True, timeout=20)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn(port, result.stderr)
+        self.assertIn("--metrics-port", result.stderr)
+        self.assertIsNone(other.runtime_pid())
+
+    def test_ctrl_c_leaves_nothing(self):
+        self.make_one()
+        self.engine.hearth("run", "--", "true")
+        self.assertEqual(self.engine.end(signal.SIGINT), 0)
+        self.expect_host_as_before()
+        self.assertFalse(os.path.exists(f"{self.engine.state_dir}/endpoints.json"))
+
+    def test_sigterm_lets_sandboxes_live(self):
+        pid = self.make_one()
+        self.engine.hearth("exec", "box", "--", "sh", "-c", "echo kept > /tmp/file")
+        self.assertEqual(self.engine.end(signal.SIGTERM), 0)
+        self.assertTrue(is_alive(pid))
+        self.assertIsNone(self.engine.runtime_pid())
+        self.assertEqual(self.engine.hearth("ls").returncode, 1)
+
+        self.engine.start()
+        self.assertEqual(self.engine.sandboxes()[0]["pid"], pid)
+        self.assertEqual(self.engine.hearth("exec", "box", "--", "cat", "/tmp/file").stdout, "kept\n")
+        self.engine.end()
+        self.expect_host_as_before()
+
+    def test_kill_9_of_the_engine(self):
+        pid = self.make_one()
+        self.engine.end(signal.SIGKILL)
+        self.engine.start()
+        self.assertEqual([box["pid"] for box in self.engine.sandboxes()], [pid])
+        self.assertEqual(self.engine.hearth("exec", "box", "--", "echo", "here").stdout, "here\n")
+        self.engine.end()
+        self.expect_host_as_before()
+
+    def test_kill_9_of_engine_and_runtime(self):
+        pid = self.make_one()
+        doomed = self.engine.hearth("run", "-d", "--name", "doomed", "--", "sleep", "1000")
+        self.assertEqual(doomed.returncode, 0, doomed.stderr)
+        doomed_pid = next(box["pid"] for box in self.engine.sandboxes() if box["id"] == "doomed")
+        runtime = self.engine.runtime_pid()
+        os.kill(runtime, signal.SIGKILL)
+        self.engine.end(signal.SIGKILL)
+        os.kill(doomed_pid, signal.SIGKILL)
+        wait_until(lambda: not is_alive(doomed_pid))
+
+        self.engine.start()
+        self.assertEqual([box["pid"] for box in self.engine.sandboxes()], [pid])
+        self.engine.end()
+        self.expect_host_as_before()
+
+    def test_says_so_when_the_runtime_dies(self):
+        os.kill(self.engine.runtime_pid(), signal.SIGKILL)
+        self.assertEqual(self.engine.process.wait(10), 1)
+        self.assertIn("hearth up", self.engine.said())
+        self.engine.start()
+
+    def test_demo(self):
+        self.engine.end()
+        self.engine.start("--demo")
+        said = wait_until(lambda: "hearth run" in self.engine.said() and self.engine.said(), 20)
+        self.assertIn("42", said)
+        self.assertEqual(self.engine.sandboxes(), [])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

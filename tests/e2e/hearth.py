@@ -1,0 +1,119 @@
+"""A real engine for end-to-end tests: `hearth up` on a state folder of its own."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+BIN = pathlib.Path(os.environ.get("HEARTH_BIN", pathlib.Path(__file__).resolve().parents[2] / "build/bin"))
+HEARTH = str(BIN / "hearth")
+
+
+def need_root():
+    if os.geteuid() != 0:
+        raise unittest.SkipTest("needs root: sandboxes are made by the kernel")
+    if not pathlib.Path(HEARTH).exists():
+        raise unittest.SkipTest(f"needs {HEARTH}: build first")
+
+
+def wait_until(condition, seconds=10, what="it"):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        result = condition()
+        if result:
+            return result
+        time.sleep(0.01)
+    raise AssertionError(f"{what} did not happen within {seconds} s")
+
+
+class Engine:
+    def __init__(self, state_dir=None):
+        self.own_folder = state_dir is None
+        self.state_dir = state_dir or tempfile.mkdtemp(prefix="hearth-e2e-")
+        self.process = None
+
+    def start(self, *extra):
+        if self.process:
+            self.output.close()
+        ports = [word for name in ("kube", "api", "e2b", "metrics") for word in (f"--{name}-port", "0")]
+        self.output = open(os.path.join(tempfile.gettempdir(), f"hearth-e2e-{os.getpid()}.log"), "w+")
+        self.process = subprocess.Popen([HEARTH, "up", "--state-dir", self.state_dir, *ports, *extra],
+                                        stdout=self.output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        wait_until(lambda: self.is_ready() or self.process.poll() is not None, 30, "ready")
+        if self.process.poll() is not None:
+            raise AssertionError(f"hearth up ended: {self.said()}")
+        return self
+
+    def said(self):
+        with open(self.output.name) as text:
+            return text.read()
+
+    def is_ready(self):
+        return re.search(r"^ready\b", self.said(), re.M)
+
+    def end(self, sig=signal.SIGINT):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(sig)
+        code = self.process.wait(30)
+        self.output.close()
+        os.unlink(self.output.name)
+        return code
+
+    def remove(self):
+        if self.process and self.process.poll() is None:
+            self.end()
+        if self.own_folder:
+            shutil.rmtree(self.state_dir, ignore_errors=True)
+
+    def endpoints(self):
+        return json.loads(pathlib.Path(self.state_dir, "endpoints.json").read_text())
+
+    def hearth(self, *words, stdin=None, timeout=60, **kwargs):
+        """Runs a client verb; the result has returncode, stdout, stderr as text."""
+        env = dict(os.environ, HEARTH_STATE_DIR=self.state_dir, **kwargs.pop("env", {}))
+        given = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}
+        return subprocess.run([HEARTH, *words], env=env, capture_output=True, text=True, timeout=timeout, **given, **kwargs)
+
+    def sandboxes(self):
+        return json.loads(self.hearth("ls", "-o", "json").stdout)
+
+    def runtime_pid(self):
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if words[0].endswith(b"hearth-runtime") and self.state_dir.encode() in words:
+                return int(pid)
+        return None
+
+
+def is_alive(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def host_state():
+    """What an engine must not leave anything of."""
+    guests, namespaces = set(), set()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            name = pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+            if name.startswith("hearth") and is_alive(pid):
+                guests.add((pid, name))
+            namespaces.update(os.readlink(f"/proc/{pid}/ns/{kind}") for kind in os.listdir(f"/proc/{pid}/ns"))
+        except OSError:
+            continue
+    mounts = set(pathlib.Path("/proc/self/mountinfo").read_text().splitlines())
+    corners = [pathlib.Path("/sys/fs/cgroup/hearth"), *pathlib.Path("/sys/fs/cgroup").glob("*/hearth")]
+    cgroups = {entry.path for corner in corners if corner.is_dir() for entry in os.scandir(corner) if entry.is_dir()}
+    return {"processes": guests, "namespaces": namespaces, "mounts": mounts, "cgroups": cgroups,
+            "folders": {str(path) for place in ("/run", "/dev/shm") for path in pathlib.Path(place).glob("hearth/*")},
+            "links": set(os.listdir("/sys/class/net"))}
