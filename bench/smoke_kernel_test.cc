@@ -1,0 +1,108 @@
+// Every case once, with hardly any rounds: does the benchmark still work, and leave nothing behind?
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "bench/process.h"
+#include "linux/mounts.h"
+
+namespace hearth::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string bench_program() {
+  return fmt::format("{}/hearth-bench", std::getenv("HEARTH_BIN"));
+}
+
+std::string read_text(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+// The output of hearth-bench with these arguments.
+std::string run_bench(const fs::path& folder, std::vector<std::string> words) {
+  words.insert(words.begin(), bench_program());
+  const std::string path = folder / "output";
+  const linux::Fd output = linux::open_file(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  Child child(words, {.input = -1, .output = output.get()});
+  child.wait(std::chrono::seconds(100));
+  return read_text(path);
+}
+
+// Folders of ours in any cgroup hierarchy, and in the folder for temporary files.
+std::set<std::string> find_traces() {
+  std::set<std::string> traces;
+  std::error_code error;
+  const auto look_at = [&](const fs::path& folder) {
+    for (const auto& entry : fs::directory_iterator(folder, error)) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with("hearth-bench-")) traces.insert(entry.path());
+    }
+  };
+  look_at(fs::temp_directory_path());
+  for (const linux::MountEntry& mount : linux::mount_table()) {
+    if (mount.type.starts_with("cgroup")) look_at(mount.mount_point);
+    if (mount.mount_point.find("hearth-bench-") != std::string::npos)
+      traces.insert(mount.mount_point);
+  }
+  return traces;
+}
+
+class BenchSmokeTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "needs root: sandboxes are made by the kernel";
+    if (std::getenv("HEARTH_BIN") == nullptr)
+      GTEST_SKIP() << "needs HEARTH_BIN, the folder of our programs";
+    char path[] = "/tmp/bench-smoke-XXXXXX";
+    ASSERT_NE(::mkdtemp(path), nullptr);
+    folder_ = path;
+  }
+  void TearDown() override {
+    if (!folder_.empty()) fs::remove_all(folder_);
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(BenchSmokeTest, HasARowForEverySubjectThatIsHereAndLeavesNothingBehind) {
+  const std::set<std::string> traces = find_traces();
+  const std::string json_path = folder_ / "rows.json";
+
+  const std::string output = run_bench(folder_, {"sandbox", "--rounds", "2", "--json", json_path});
+
+  const std::string json = read_text(json_path);
+  const std::string list = run_bench(folder_, {"--list"});
+  std::istringstream lines(list);
+  int rows = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('#')) continue;
+    const std::string bench_case = line.substr(0, line.find(':'));
+    std::istringstream subjects(line.substr(line.find(':') + 1));
+    for (std::string subject; subjects >> subject; ++rows) {
+      const bool measured = json.find(fmt::format(R"({{"case": "{}", "subject": "{}", )",
+                                                  bench_case, subject)) != std::string::npos;
+      const bool excused =
+          output.find(fmt::format("skipped: {}: ", subject)) != std::string::npos ||
+          output.find(fmt::format("skipped: {} in {}: ", subject, bench_case)) != std::string::npos;
+      const bool ours = subject == "hearth" || subject == "fork_exec";
+      EXPECT_TRUE(measured || (excused && !ours)) << bench_case << " of " << subject << "\n"
+                                                  << output;
+    }
+  }
+  EXPECT_GE(rows, 30);
+  EXPECT_EQ(find_traces(), traces);
+}
+
+}  // namespace
+}  // namespace hearth::bench
