@@ -168,9 +168,7 @@ void Airlock::enter(void* airlock) {
   if (result < 0) give_up(plan.boot_fd, Failure::kIdentity, result);
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     result = take(plan.steps[i]);
-    if (result < 0 && !plan.steps[i].optional) {
-      give_up(plan.boot_fd, static_cast<std::uint32_t>(i), result);
-    }
+    if (result < 0) give_up(plan.boot_fd, static_cast<std::uint32_t>(i), result);
   }
   const long boot_fd = move_up(plan.boot_fd);
   const long program_fd = move_up(plan.program_fd);

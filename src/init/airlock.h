@@ -40,7 +40,6 @@ struct Step {
   std::string options;
   std::uint64_t flags = 0;
   int fd = -1;
-  bool optional = false;  // a kernel or machine without it is no reason to give up
 };
 
 struct Plan {

@@ -1,8 +1,10 @@
 #include "runtime/root_plan.h"
 
 #include <sys/mount.h>
+#include <unistd.h>
 
 #include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -17,6 +19,11 @@ using init::Step;
 constexpr unsigned kMaxInodes = 1'000'000;
 
 constexpr unsigned long kInert = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+
+// /proc and /sys have the same entries inside as out here.
+bool kernel_has(const std::string& path) {
+  return ::access(path.c_str() + std::string_view("root").size(), F_OK) == 0;
+}
 
 class Steps {
  public:
@@ -35,29 +42,22 @@ class Steps {
          .options = options,
          .flags = flags});
   }
-  void bind(const std::string& from, const std::string& path, bool optional = false) {
-    add({.kind = Step::Kind::mount,
-         .source = from,
-         .target = path,
-         .flags = MS_BIND,
-         .optional = optional});
+  void bind(const std::string& from, const std::string& path) {
+    add({.kind = Step::Kind::mount, .source = from, .target = path, .flags = MS_BIND});
   }
   void read_only(const std::string& path) {
-    bind(path, path, /*optional=*/true);
+    if (!kernel_has(path)) return;
+    bind(path, path);
     add({.kind = Step::Kind::mount,
          .target = path,
-         .flags = MS_BIND | MS_REMOUNT | MS_RDONLY | kInert,
-         .optional = true});
+         .flags = MS_BIND | MS_REMOUNT | MS_RDONLY | kInert});
   }
-  // Nothing to see here, whether or not this kernel has it.
+  // Nothing to see here.
+  void mask_file(const std::string& path) {
+    if (kernel_has(path)) bind("/dev/null", path);
+  }
   void mask_folder(const std::string& path) {
-    add({.kind = Step::Kind::mount,
-         .source = "tmpfs",
-         .target = path,
-         .type = "tmpfs",
-         .options = "size=0,mode=555",
-         .flags = MS_RDONLY | kInert,
-         .optional = true});
+    if (kernel_has(path)) mount("tmpfs", path, MS_RDONLY | kInert, "size=0,mode=555");
   }
   void add(Step step) { steps_.push_back(std::move(step)); }
 
@@ -86,7 +86,7 @@ void add_proc(Steps& steps) {
   steps.mount("proc", "root/proc", kInert);
   for (const char* file :
        {"kcore", "keys", "key-users", "latency_stats", "timer_list", "sched_debug"}) {
-    steps.bind("/dev/null", fmt::format("root/proc/{}", file), /*optional=*/true);
+    steps.mask_file(fmt::format("root/proc/{}", file));
   }
   for (const char* folder : {"acpi", "scsi"})
     steps.mask_folder(fmt::format("root/proc/{}", folder));
