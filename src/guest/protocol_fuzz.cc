@@ -21,10 +21,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         HEARTH_ASSERT(again == bytes);
         break;
       }
-      case 1: guest::parse_reply(guest::encode(guest::parse_reply(bytes))); break;
-      case 2: guest::parse_boot_config(bytes); break;
-      case 3: guest::parse_spawn_plan(bytes); break;
-      case 4: guest::parse_spawn_result(bytes); break;
+      case 1:
+        guest::parse_reply(guest::encode(guest::parse_reply(bytes)));
+        break;
+      case 2:
+        guest::parse_boot_config(bytes);
+        break;
+      case 3:
+        guest::parse_spawn_plan(bytes);
+        break;
+      case 4:
+        guest::parse_spawn_result(bytes);
+        break;
       default: {
         const std::size_t half = bytes.size() / 2;
         for (const char* wanted : {"root", "user", "1000", "user:docker", "7:9"}) {
