@@ -1,0 +1,73 @@
+#include "net/client.h"
+
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include "base/guarded.h"
+
+namespace hearth::net {
+namespace {
+
+namespace asio = boost::asio;
+
+// An event loop that turns only while a caller waits in it, and a connection on it.
+struct Unit {
+  Unit(const Endpoint& endpoint, ClientOptions options) : client(endpoint, options) {}
+
+  asio::io_context io{1};
+  AsyncClient client;
+};
+
+}  // namespace
+
+struct Client::State {
+  Endpoint endpoint;
+  ClientOptions options;
+  Guarded<std::vector<std::unique_ptr<Unit>>> idle;
+};
+
+Client::Client(Endpoint endpoint, ClientOptions options) : state_(std::make_unique<State>()) {
+  state_->endpoint = std::move(endpoint);
+  state_->options = options;
+}
+
+Client::~Client() = default;
+
+Response Client::fetch(Request request, FetchOptions options) {
+  auto unit = state_->idle.with([](auto& idle) -> std::unique_ptr<Unit> {
+    if (idle.empty()) return nullptr;
+    auto last = std::move(idle.back());
+    idle.pop_back();
+    return last;
+  });
+  if (!unit) {
+    ClientOptions one = state_->options;
+    one.idle_connections = 1;
+    unit = std::make_unique<Unit>(state_->endpoint, one);
+  }
+
+  bool is_done = false;
+  std::exception_ptr failure;
+  Response response;
+  unit->io.restart();
+  asio::co_spawn(unit->io, unit->client.fetch(std::move(request), options),
+                 [&](std::exception_ptr thrown, Response got) {
+                   failure = std::move(thrown);
+                   response = std::move(got);
+                   is_done = true;
+                 });
+  // Not run(): a watchdog's timer may still be ticking when the answer is here.
+  while (!is_done) unit->io.run_one();
+
+  state_->idle.with([&](auto& idle) {
+    if (idle.size() < state_->options.idle_connections) idle.push_back(std::move(unit));
+  });
+  if (failure) std::rethrow_exception(failure);
+  return response;
+}
+
+}  // namespace hearth::net

@@ -1,0 +1,65 @@
+// Threads for handlers that block: kernel, disk, waiting for another process.
+//
+// Handlers run on the thread of their connection, which serves hundreds of others; what blocks is
+// done here, and the coroutine goes on, on its own thread, with the result.
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include <boost/asio/awaitable.hpp>
+
+namespace hearth::net {
+
+class Workers {
+ public:
+  // `queue_limit`: how much work may wait for a thread. More would only wait longer than its
+  // client does.
+  explicit Workers(unsigned threads, std::size_t queue_limit = 256);
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+  // Waits for what was begun and what was queued.
+  ~Workers();
+
+  // What `work()` returns or throws. Throws Error(unavailable) when the queue is full. Cannot be
+  // called off: a coroutine that is cancelled meanwhile ends when the work has ended.
+  template <typename F>
+  boost::asio::awaitable<std::invoke_result_t<F&>> run(F work) {
+    using Result = std::invoke_result_t<F&>;
+    std::exception_ptr failure;
+    if constexpr (std::is_void_v<Result>) {
+      std::function<void()> task = [&] { attempt(work, failure); };
+      co_await perform(std::move(task));
+      if (failure) std::rethrow_exception(failure);
+    } else {
+      std::optional<Result> result;
+      auto keep = [&] { result.emplace(work()); };
+      std::function<void()> task = [&] { attempt(keep, failure); };
+      co_await perform(std::move(task));
+      if (failure) std::rethrow_exception(failure);
+      co_return std::move(*result);
+    }
+  }
+
+ private:
+  template <typename F>
+  static void attempt(F& work, std::exception_ptr& failure) {
+    try {
+      work();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }
+  // `task` must not throw.
+  boost::asio::awaitable<void> perform(std::function<void()> task);
+
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace hearth::net
