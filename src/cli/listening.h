@@ -1,0 +1,20 @@
+// A port of this machine, taken before anything else is started.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "linux/fd.h"
+
+namespace hearth::cli {
+
+struct Listening {
+  linux::Fd socket;
+  std::string url;  // http://ADDRESS:PORT, with an address that can be connected to
+};
+
+// Throws Error(invalid) for what is no address, Error(already_exists) for a port that is taken;
+// both name the flag that would change it.
+Listening listen_on(const std::string& address, std::uint16_t port, const std::string& port_flag);
+
+}  // namespace hearth::cli

@@ -1,0 +1,117 @@
+// The verbs of `hearth`, one file each: what each takes, and the function that does it.
+//
+// A verb returns the exit code of the program and throws Error for what it cannot do; main prints
+// it. They run on the main thread and block.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "runtime/runtime.h"
+
+namespace hearth::cli {
+
+enum class Format { table, json, id };
+
+// Exit codes of run and exec that are not the command's own; those of env(1), timeout(1) and
+// Docker.
+inline constexpr int kExitTimedOut = 124;
+inline constexpr int kExitEngine = 125;
+inline constexpr int kExitNotExecutable = 126;
+inline constexpr int kExitNotFound = 127;
+inline constexpr int kExitSignalBase = 128;
+
+// The rest of them.
+inline constexpr int kExitFailure = 1;
+inline constexpr int kExitUsage = 2;
+
+struct UpOptions {
+  std::string state_dir;
+  std::string listen = "127.0.0.1";
+  std::uint16_t kube_port = 6443;
+  std::uint16_t api_port = 8080;
+  std::uint16_t e2b_port = 8090;
+  std::uint16_t metrics_port = 8082;
+  std::string log_format = "text";
+  std::string log_level = "info";
+  std::string user;  // name or uid of the engine; empty: see engine_user.h
+  bool demo = false;
+};
+
+// A command and how we are attached to it: what run and exec have in common.
+struct CommandOptions {
+  std::vector<std::string> command;
+  bool interactive = false;
+  bool terminal = false;
+  bool detached = false;
+  std::vector<std::string> environment;  // NAME=value
+  std::string directory;
+  std::string user;
+  Duration timeout = {};  // 0: none
+};
+
+struct RunOptions {
+  std::string state_dir;
+  CommandOptions command;
+  std::string image = "host";
+  std::string name;
+  bool remove = false;
+  runtime::Limits limits;
+};
+
+struct ExecOptions {
+  std::string state_dir;
+  std::string id;
+  CommandOptions command;
+};
+
+struct LsOptions {
+  std::string state_dir;
+  Format format = Format::table;
+};
+
+struct InspectOptions {
+  std::string state_dir;
+  std::vector<std::string> ids;
+};
+
+struct RmOptions {
+  std::string state_dir;
+  std::vector<std::string> ids;
+  bool all = false;
+};
+
+struct LogsOptions {
+  std::string state_dir;
+  std::string id;
+  bool follow = false;
+};
+
+struct VersionOptions {
+  std::string state_dir;
+  Format format = Format::table;
+};
+
+struct EnvOptions {
+  std::string state_dir;
+};
+
+struct DoctorOptions {
+  std::string state_dir;
+  Format format = Format::table;
+};
+
+int up(const UpOptions& options);
+int run(const RunOptions& options);
+int exec(const ExecOptions& options);
+int ls(const LsOptions& options);
+int inspect(const InspectOptions& options);
+int rm(const RmOptions& options);
+int logs(const LogsOptions& options);
+int version(const VersionOptions& options);
+int env(const EnvOptions& options);
+int doctor(const DoctorOptions& options);
+
+}  // namespace hearth::cli
