@@ -18,7 +18,8 @@ struct User {
 
 // `wanted` is a name, a uid, or either with ":group" behind it. A uid that the files do not list is
 // taken as it is. Throws Error(invalid) for names that are not there and numbers that cannot be
-// (not_found would read as "no such program" to whoever asked for a command). The two texts come from inside: broken lines are passed over.
+// (not_found would read as "no such program" to whoever asked for a command). The two texts come
+// from inside: broken lines are passed over.
 User find_user(std::string_view passwd, std::string_view group, std::string_view wanted);
 
 // The same, with the files of this file system. A missing file is an empty one.

@@ -110,9 +110,8 @@ TEST(RootPlan, EndsInTheNewRootAndHidesWhatTellsOfTheHost) {
       return step.kind == init::Step::Kind::mount && step.target == target;
     });
   };
-  for (const char* target :
-       {"root", "root/usr", "root/proc", "root/sys", "root/dev", "root/proc/sys",
-        "root/sys/firmware", "root/dev/pts"}) {
+  for (const char* target : {"root", "root/usr", "root/proc", "root/sys", "root/dev",
+                             "root/proc/sys", "root/sys/firmware", "root/dev/pts"}) {
     EXPECT_TRUE(has(target)) << target;
   }
   const auto tmpfs = std::ranges::find(steps, init::Step::Kind::enter_tmpfs, &init::Step::kind);
