@@ -48,4 +48,13 @@ class Reader {
   std::string_view rest_;
 };
 
+// All of `bytes`, as `read` (which takes a Reader&) understands them.
+template <typename Read>
+auto parse_whole(std::string_view bytes, Read read) {
+  Reader in(bytes);
+  auto message = read(in);
+  in.end();
+  return message;
+}
+
 }  // namespace hearth::wire

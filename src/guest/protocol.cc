@@ -144,17 +144,11 @@ std::string encode(const Reply& reply) {
 }
 
 Request parse_request(std::string_view bytes) {
-  wire::Reader in(bytes);
-  Request request = read_request(in);
-  in.end();
-  return request;
+  return wire::parse_whole(bytes, read_request);
 }
 
 Reply parse_reply(std::string_view bytes) {
-  wire::Reader in(bytes);
-  Reply reply = read_reply(in);
-  in.end();
-  return reply;
+  return wire::parse_whole(bytes, read_reply);
 }
 
 }  // namespace hearth::guest

@@ -93,7 +93,6 @@ struct Server::PendingSpawn {
   linux::Fd output;    // reading end of a detached one's output
   Deadline deadline = Deadline::never();
   bool detached = false;
-  bool submitted = false;
   Deadline patience = Deadline::never();
 };
 

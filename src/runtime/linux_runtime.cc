@@ -92,7 +92,7 @@ Runtime::Created LinuxRuntime::create(const SandboxSpec& wanted) {
   bring_up(*entry, spec);
   forget.release();
   entry->gone = false;
-  watch(spec.id, entry->pidfd);
+  entry->watch_tag = watch(spec.id, entry->pidfd);
 
   const linux::Fd folder = linux::open_at(sandboxes_.get(), spec.id, O_PATH | O_DIRECTORY);
   return {.sandbox = describe(*entry), .guest = linux::connect_at(folder.get(), kGuestSocket)};
@@ -168,6 +168,8 @@ void LinuxRuntime::end(Entry& entry) {
     entry.state = State::exited;
   }
   erase_traces(entry.record);
+  // Closing it takes it off the watch, mostly before the watcher has looked.
+  watched_.with([&](auto& watched) { watched.erase(entry.watch_tag); });
   entry.pidfd = linux::Pidfd();
 }
 
@@ -227,7 +229,7 @@ void LinuxRuntime::destroy_all() {
   cgroups_.remove_tree();
 }
 
-void LinuxRuntime::watch(const std::string& id, const linux::Pidfd& pidfd) {
+std::uint64_t LinuxRuntime::watch(const std::string& id, const linux::Pidfd& pidfd) {
   const std::uint64_t tag = watched_.with([&](auto& watched) {
     watched[next_tag_] = id;
     return next_tag_++;
@@ -235,6 +237,7 @@ void LinuxRuntime::watch(const std::string& id, const linux::Pidfd& pidfd) {
   epoll_event event{.events = EPOLLIN | EPOLLONESHOT, .data = {.u64 = tag}};
   if (::epoll_ctl(ends_.get(), EPOLL_CTL_ADD, pidfd.fd(), &event) != 0)
     throw_errno("watch '{}'", id);
+  return tag;
 }
 
 void LinuxRuntime::watch_for_ends(const std::stop_token& stop) {
@@ -245,9 +248,8 @@ void LinuxRuntime::watch_for_ends(const std::stop_token& stop) {
       const std::uint64_t tag = events[static_cast<std::size_t>(i)].data.u64;
       if (tag == 0) continue;  // the one that wakes us to stop
       handle_end(watched_.with([&](auto& watched) {
-        auto id = std::move(watched[tag]);
-        watched.erase(tag);
-        return id;
+        const auto taken = watched.extract(tag);
+        return taken ? taken.mapped() : std::string();
       }));
     }
   }

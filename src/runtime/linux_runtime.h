@@ -66,6 +66,7 @@ class LinuxRuntime final : public Runtime {
     std::mutex mutex;
     Record record;                 // guarded by mutex
     linux::Pidfd pidfd;            // guarded by mutex
+    std::uint64_t watch_tag = 0;   // guarded by mutex: of watched_
     State state = State::running;  // guarded by mutex
     bool gone = false;             // guarded by mutex: never came up, or was destroyed meanwhile
   };
@@ -86,10 +87,9 @@ class LinuxRuntime final : public Runtime {
   Sandbox describe_with_usage(const Entry& entry) const;
 
   void watch_for_ends(const std::stop_token& stop);
-  void watch(const std::string& id, const linux::Pidfd& pidfd);
+  std::uint64_t watch(const std::string& id, const linux::Pidfd& pidfd);
   void handle_end(const std::string& id);
 
-  linux::Fd folder_;
   linux::Fd sandboxes_;
   linux::Fd images_;
   linux::Fd guest_program_;

@@ -48,8 +48,7 @@ std::string compile_filter() {
 }  // namespace
 
 LinuxRuntime::LinuxRuntime(const LinuxRuntimeOptions& options, linux::CgroupTree cgroups)
-    : folder_(linux::duplicate(options.folder_fd)),
-      sandboxes_(make_folder(options.memory_folder_fd, "sandboxes", 0700)),
+    : sandboxes_(make_folder(options.memory_folder_fd, "sandboxes", 0700)),
       images_(make_folder(options.folder_fd, "images", 0700)),
       guest_program_(linux::make_sealed_program(options.guest_program)),
       seccomp_filter_(compile_filter()),
@@ -110,7 +109,7 @@ bool LinuxRuntime::adopt(const std::string& id) {
     entry->record = record;
     entry->pidfd = std::move(*pidfd);
     id_ranges_.mark_used(record.id_slot);
-    watch(id, entry->pidfd);
+    entry->watch_tag = watch(id, entry->pidfd);
     entries_.with([&](Entries& entries) { entries.emplace(id, entry); });
     return true;
   } catch (const Error& error) {
