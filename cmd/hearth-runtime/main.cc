@@ -1,8 +1,9 @@
 // hearth-runtime: the one privileged process. Makes and unmakes sandboxes for the engine, which
 // runs as an ordinary user and asks over a unix socket. Started by `hearth up`.
 //
-// Threads: the main thread accepts connections; one thread for each connection; one thread waits
-// for sandboxes that end by themselves; one waits for signals.
+// Threads: the main thread accepts connections; one thread for each connection; one waits for
+// sandboxes that end by themselves; one makes shells ahead; one waits for signals. Processes: a few
+// nurseries (guest/nursery.h), which sandboxes are born from.
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <signal.h>
@@ -32,7 +33,7 @@ using namespace std::chrono_literals;
 
 constexpr const char* kUsage =
     "usage: hearth-runtime --state-dir DIR --owner UID [--ready-fd N] [--log-level LEVEL] "
-    "[--log-format FORMAT]\n"
+    "[--log-format FORMAT] [--warm N]\n"
     "\n"
     "Makes and unmakes sandboxes for the engine; 'hearth up' starts it. Needs root.\n"
     "  --state-dir DIR     where the socket and the state are\n"
@@ -40,6 +41,7 @@ constexpr const char* kUsage =
     "  --ready-fd N        descriptor that gets a line 'ready' when it serves\n"
     "  --log-level LEVEL   debug, info, warning or error\n"
     "  --log-format FORMAT text or json\n"
+    "  --warm N            shells to keep ready for the next sandboxes [16]\n"
     "  --version           print the version\n";
 
 struct Options {
@@ -48,6 +50,7 @@ struct Options {
   int ready_fd = -1;
   log::Level level = log::Level::info;
   log::Format format = log::Format::text;
+  unsigned warm = 16;
 };
 
 int parse_number(const std::string& name, const std::string& text) {
@@ -75,6 +78,8 @@ Options parse_options(int argc, char** argv) {
       options.level = log::parse_level(value);
     else if (name == "--log-format")
       options.format = log::parse_format(value);
+    else if (name == "--warm")
+      options.warm = static_cast<unsigned>(parse_number(name, value));
     else
       fail(Code::invalid, "there is no option '{}'\n{}", name, kUsage);
   }
@@ -180,7 +185,8 @@ void run(const Options& options) {
 
   runtime::LinuxRuntime runtime({.folder_fd = slim_folder.get(),
                                  .memory_folder_fd = memory_folder.get(),
-                                 .guest_program = guest},
+                                 .guest_program = guest,
+                                 .warm = options.warm},
                                 std::move(cgroups));
   const linux::Fd listen = linux::listen_at(slim_state.get(), runtime::kSocketName);
   if (::fchownat(slim_state.get(), runtime::kSocketName, options.owner, static_cast<gid_t>(-1),

@@ -1,16 +1,17 @@
-// What the runtime tells a new guest, and how the two agree that it lives.
+// How a guest comes into the world, and how it and the runtime agree that it lives.
 //
-// The guest starts with these descriptors and nothing else:
-//   3  listening socket of the guest protocol; its file lies outside, out of the sandbox's reach
-//   4  BootConfig in a sealed memfd
-//   5  boot channel (below)
-//   6… cgroup.procs files of the limits that commands live under
+//   runtime ──ShellOrder──▶ nursery      a process that keeps the guest's program warm in memory
+//                              │ clone into seven namespaces
+//           ◀──its pid─────────┘
+//                            shell       what every sandbox has: namespaces, /proc, /sys, /dev,
+//           ◀──kReady──────────┤         limits; not yet a file system
+//           ──Assignment────▶  │         image, volumes, name, user: now it is a sandbox
+//           ◀──kAssigned───────┤         or the text of what went wrong, instead of either
+//           ──kKeep─────────▶ guest      the sandbox is on record
 //
-//   guest ──kReady──▶ runtime      or the text of what went wrong
-//   guest ◀─kKeep──── runtime      the sandbox is on record
-//
-// A guest whose boot channel closes before kKeep ends, and its sandbox with it: a runtime that dies
-// half-way leaves nothing behind.
+// From the order's boot channel on nobody but runtime and shell take part. A shell whose boot
+// channel closes before kKeep ends, and everything of it: a runtime that dies half-way leaves
+// nothing behind.
 #pragma once
 
 #include <cstdint>
@@ -18,27 +19,64 @@
 #include <string_view>
 #include <vector>
 
+#include "linux/namespaces.h"
+
 namespace hearth::guest {
 
-inline constexpr int kListenFd = 3;
-inline constexpr int kConfigFd = 4;
-inline constexpr int kBootFd = 5;
-inline constexpr int kFirstJoinFd = 6;
-
 inline constexpr std::string_view kReady = "ready";
+inline constexpr std::string_view kAssigned = "assigned";
 inline constexpr std::string_view kKeep = "keep";
 
-struct BootConfig {
+// The first message to a nursery.
+struct NurseryConfig {
+  // struct sock_filter, one after the other. The first is installed once, in the nursery, and
+  // inherited: all that a sandbox may do, and what it takes to make one. The second closes the
+  // door behind a shell that has its assignment.
+  std::string common_filter;
+  std::string closing_filter;
+  std::uint64_t capabilities = 0;  // what the guest and everything inside keeps, as a mask
+};
+
+// Every other message to a nursery; answered with the pid in decimal and a pidfd (it is nobody's to
+// reap, so that the pid alone might name a stranger), or the text of an error. With
+// it come, in this order: the boot channel, the listening socket of the guest protocol,
+// `join_count` files of cgroups to join, and the folders of v2 cgroups that the following two name.
+struct ShellOrder {
+  linux::IdRange ids;
+  std::uint32_t join_count = 0;
+  bool guest_cgroup = false;    // that the guest is born into
+  bool command_cgroup = false;  // that commands are born into
+};
+
+// A mount that the runtime made, to be put somewhere in the sandbox. Folders and files that are
+// missing on the way are made.
+struct Attachment {
+  std::string target;  // absolute; links are followed inside the sandbox
+  bool folder = true;
+};
+
+// With it come: the layers of the root, topmost first; those of /usr where an image keeps it apart;
+// the attachments; a connection of whoever asked for the sandbox, if `client`.
+struct Assignment {
   std::string hostname;
   std::vector<std::string> environment;  // NAME=value, for every command
   std::string user = "root";             // who commands run as unless they say otherwise
-  std::uint64_t capabilities = 0;        // what the guest and everything inside keeps, as a mask
-  std::string seccomp_filter;            // struct sock_filter, one after the other; empty: none
-  std::uint32_t join_count = 0;          // how many cgroup.procs descriptors there are
-  std::uint32_t join_at_start = 0;       // the first so many are joined by the first spawner too
+  std::string directory;                 // where they start; empty: the user's home
+  std::uint64_t disk_bytes = 0;          // that may be written; 0: no limit of its own
+  std::vector<std::uint32_t> cpus;       // that commands may use; empty: all
+  std::uint32_t layers = 0;
+  std::uint32_t usr_layers = 0;
+  std::vector<Attachment> attachments;
+  std::string hosts;        // texts for /etc; empty: the image's own stays
+  std::string resolv_conf;  //
+  bool client = false;
 };
 
-std::string encode(const BootConfig& config);
-BootConfig parse_boot_config(std::string_view bytes);
+std::string encode(const NurseryConfig& config);
+NurseryConfig parse_nursery_config(std::string_view bytes);
+std::string encode(const ShellOrder& order);
+ShellOrder parse_shell_order(std::string_view bytes);
+std::string encode(const Assignment& assignment);
+Assignment parse_assignment(std::string_view bytes);
 
 }  // namespace hearth::guest

@@ -32,10 +32,9 @@ void check(const ExecRequest& request) {
 
 }  // namespace
 
-SpawnPlan plan_command(const ExecRequest& request, const std::vector<std::string>& environment,
-                       const std::string& default_user) {
+SpawnPlan plan_command(const ExecRequest& request, const CommandDefaults& defaults) {
   check(request);
-  const User user = find_user_here(request.user.empty() ? default_user : request.user);
+  const User user = find_user_here(request.user.empty() ? defaults.user : request.user);
 
   std::map<std::string, std::string> merged;
   const auto merge = [&](const std::vector<std::string>& entries) {
@@ -47,7 +46,7 @@ SpawnPlan plan_command(const ExecRequest& request, const std::vector<std::string
   merged["PATH"] = kPath;
   merged["LANG"] = "C.UTF-8";
   if (request.terminal) merged["TERM"] = "xterm-256color";
-  merge(environment);
+  merge(defaults.environment);
   merged["HOME"] = user.home;
   if (!user.name.empty()) merged["USER"] = merged["LOGNAME"] = user.name;
   merge(request.environment);
@@ -55,7 +54,8 @@ SpawnPlan plan_command(const ExecRequest& request, const std::vector<std::string
   SpawnPlan plan;
   plan.command = request.command;
   for (const auto& [name, value] : merged) plan.environment.push_back(name + '=' + value);
-  plan.directory = request.directory.empty() ? user.home : request.directory;
+  plan.directory = defaults.directory.empty() ? user.home : defaults.directory;
+  if (!request.directory.empty()) plan.directory = request.directory;
   plan.uid = user.uid;
   plan.gid = user.gid;
   plan.groups = user.groups;

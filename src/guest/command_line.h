@@ -9,9 +9,15 @@
 
 namespace hearth::guest {
 
+// What holds for every command unless its request says otherwise.
+struct CommandDefaults {
+  const std::vector<std::string>& environment;
+  const std::string& user;
+  const std::string& directory;  // empty: the user's home
+};
+
 // Fills in user, home, working directory and environment. Throws Error(invalid).
-SpawnPlan plan_command(const ExecRequest& request, const std::vector<std::string>& environment,
-                       const std::string& default_user);
+SpawnPlan plan_command(const ExecRequest& request, const CommandDefaults& defaults);
 
 // What went wrong, in words for the client.
 Failed describe_failure(const SpawnPlan& plan, const SpawnResult& result);

@@ -1,5 +1,6 @@
 #include "guest/confine.h"
 
+#include <fcntl.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -12,12 +13,26 @@
 #include <vector>
 
 #include "base/error.h"
-#include "linux/capabilities.h"
 #include "linux/fd.h"
 #include "linux/seccomp_policy.h"
 
 namespace hearth::guest {
 namespace {
+
+// The image may have a link there, to somewhere that does not exist: what we write is a file.
+void write_etc(const char* name, const std::string& text) {
+  if (text.empty()) return;
+  const std::string path = fmt::format("/etc/{}", name);
+  ::unlink(path.c_str());
+  const linux::Fd file(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+  // An image without /etc does not want any.
+  if (!file && (errno == ENOENT || errno == ENOTDIR)) return;
+  if (!file) throw_errno("write '{}'", path);
+  linux::write_all(file.get(), text);
+}
+
+}  // namespace
 
 void bring_up_loopback() {
   const linux::Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -28,39 +43,36 @@ void bring_up_loopback() {
   if (::ioctl(socket.get(), SIOCSIFFLAGS, &request) != 0) throw_errno("bring up the loopback link");
 }
 
-void install_seccomp(const std::string& filter) {
+void name_host(const HostNames& names) {
+  if (::sethostname(names.hostname.c_str(), names.hostname.size()) != 0)
+    throw_errno("set the host name");
+  write_etc("hosts", names.hosts);
+  write_etc("resolv.conf", names.resolv_conf);
+}
+
+void install_filter(const std::string& filter) {
   if (filter.empty()) return;
   if (filter.size() % sizeof(sock_filter) != 0)
     fail(Code::internal, "the seccomp filter is cut off");
   std::vector<sock_filter> program(filter.size() / sizeof(sock_filter));
   std::memcpy(program.data(), filter.data(), filter.size());
-  if (const int error = linux::install_filter(program); error != 0) {
+  if (const int error = linux::install_filter(program, linux::FilterReach::all_threads);
+      error != 0) {
     throw_errno_text(error, "install the seccomp filter");
   }
 }
 
-}  // namespace
-
-void confine(const BootConfig& config) {
-  // Executed from a memfd we would be called after that.
-  ::prctl(PR_SET_NAME, "hearth-guest", 0, 0, 0);
+void confine(const linux::CapabilitySet& keep, const std::string& closing_filter) {
   ::umask(022);
-  if (::sethostname(config.hostname.c_str(), config.hostname.size()) != 0)
-    throw_errno("set the host name");
-  bring_up_loopback();
   const rlimit no_core{.rlim_cur = 0, .rlim_max = 0};
   if (::setrlimit(RLIMIT_CORE, &no_core) != 0) throw_errno("forbid core dumps");
-
   // Undumpable: not even root inside may trace us or look into our memory and descriptors, for
   // which it would need SYS_PTRACE.
   if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) throw_errno("make the guest undumpable");
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) throw_errno("set no_new_privs");
-  if (const int error =
-          linux::limit_capabilities(linux::CapabilitySet::from_bits(config.capabilities));
-      error != 0) {
+  if (const int error = linux::limit_capabilities(keep); error != 0)
     throw_errno_text(error, "give up capabilities");
-  }
-  install_seccomp(config.seccomp_filter);
+  install_filter(closing_filter);
 }
 
 }  // namespace hearth::guest

@@ -1,13 +1,28 @@
 // What PID 1 does to itself before it serves, so that everything it will ever start inherits it.
 #pragma once
 
-#include "guest/boot.h"
+#include <string>
+
+#include "linux/capabilities.h"
 
 namespace hearth::guest {
 
-// Names the host, brings up the loopback link, hides this process from its neighbours, and gives up
-// privileges for good: capabilities, no_new_privs, seccomp filter. Throws Error; a guest that could
-// not do all of it must not serve.
-void confine(const BootConfig& config);
+void bring_up_loopback();
+
+struct HostNames {
+  std::string hostname;
+  std::string hosts;        // text of /etc/hosts; empty: left as it is
+  std::string resolv_conf;  // the same for /etc/resolv.conf
+};
+// Names the host, and writes the files in /etc that go with a name and a network.
+void name_host(const HostNames& names);
+
+// struct sock_filter, one after the other.
+void install_filter(const std::string& filter);
+
+// Hides this process from its neighbours and gives up privileges for good: capabilities, and the
+// system calls that it took to get here. Throws Error; a guest that could not do all of it must not
+// serve.
+void confine(const linux::CapabilitySet& keep, const std::string& closing_filter);
 
 }  // namespace hearth::guest

@@ -89,30 +89,33 @@ TEST(GuestProtocol, RefusesWhatIsNone) {
   EXPECT_THROW(parse_reply("\x02\x01"), Error);
 }
 
-TEST(BootConfig, ReadsWhatWasWritten) {
-  BootConfig config;
-  config.hostname = "box";
-  config.environment = {"A=b"};
-  config.capabilities = 0xff;
-  config.seccomp_filter = std::string("\0\1\2", 3);
-  config.join_count = 3;
+TEST(Boot, MessagesAreReadAsTheyWereWritten) {
+  const NurseryConfig config{.common_filter = std::string("\0\1\2", 3), .capabilities = 0xff};
+  EXPECT_EQ(parse_nursery_config(encode(config)).common_filter, config.common_filter);
 
-  const BootConfig parsed = parse_boot_config(encode(config));
+  const ShellOrder order{.ids = {.first = 7, .count = 9}, .join_count = 3, .command_cgroup = true};
+  const ShellOrder order_read = parse_shell_order(encode(order));
+  EXPECT_EQ(order_read.ids, order.ids);
+  EXPECT_EQ(order_read.join_count, 3u);
+  EXPECT_TRUE(order_read.command_cgroup);
 
-  EXPECT_EQ(parsed.hostname, "box");
-  EXPECT_EQ(parsed.seccomp_filter, config.seccomp_filter);
-  EXPECT_EQ(parsed.join_count, 3u);
+  Assignment assignment;
+  assignment.hostname = "box";
+  assignment.environment = {"A=b"};
+  assignment.cpus = {1, 3};
+  assignment.attachments = {{.target = "/data", .folder = false}};
+  assignment.resolv_conf = "nameserver";
+  const Assignment read = parse_assignment(encode(assignment));
+  EXPECT_EQ(read.hostname, "box");
+  EXPECT_EQ(read.cpus, assignment.cpus);
+  EXPECT_EQ(read.attachments.at(0).target, "/data");
+  EXPECT_FALSE(read.attachments.at(0).folder);
+  EXPECT_EQ(read.resolv_conf, "nameserver");
 }
 
-TEST(SpawnPlan, ReadsWhatWasWritten) {
-  SpawnPlan plan;
-  plan.command = {"a", ""};
-  plan.directory = "/";
-  plan.groups = {1, 2};
-  const SpawnPlan parsed = parse_spawn_plan(encode(plan));
-  EXPECT_EQ(parsed.command, plan.command);
-  EXPECT_EQ(parsed.groups, plan.groups);
-  EXPECT_THROW(parse_spawn_plan(encode(SpawnPlan{})), Error);
+TEST(Boot, RefusesWhatIsNone) {
+  EXPECT_THROW(parse_assignment("\x01"), Error);
+  EXPECT_THROW(parse_shell_order(encode(ShellOrder{}) + "x"), Error);
 }
 
 }  // namespace

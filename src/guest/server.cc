@@ -42,8 +42,10 @@ constexpr std::size_t kLogBytes = std::size_t{256} << 10;
 constexpr std::size_t kLogPiece = std::size_t{16} << 10;
 // Connections at once; each costs a descriptor. The next one waits in the listen queue.
 constexpr std::size_t kMaxClients = 512;
-// Root inside may stop the spawner. A program that takes this long to execve(2) counts as stopped.
+// A program that takes this long to execve(2) was stopped, by root inside.
 constexpr Duration kSpawnPatience = 10s;
+// Commands that wait to be born. A sandbox starved of CPU starts them slowly.
+constexpr std::size_t kMaxPending = 1024;
 
 Deadline deadline_of(const ExecRequest& request) {
   // A time beyond a century is as good as none, and would overflow.
@@ -52,19 +54,6 @@ Deadline deadline_of(const ExecRequest& request) {
     return Deadline::never();
   }
   return Deadline::after(std::chrono::milliseconds(request.timeout_milliseconds));
-}
-
-// In a fork of the guest: its connections must end when the guest ends them.
-void close_all_but(int channel_fd, std::vector<int> keep) {
-  keep.push_back(channel_fd);
-  std::ranges::sort(keep);
-  unsigned next = 3;
-  for (const int fd : keep) {
-    const auto number = static_cast<unsigned>(fd);
-    if (number > next) ::syscall(SYS_close_range, next, number - 1, 0U);
-    next = number + 1;
-  }
-  ::syscall(SYS_close_range, next, ~0U, 0U);
 }
 
 }  // namespace
@@ -96,7 +85,8 @@ struct Server::PendingSpawn {
   Deadline patience = Deadline::never();
 };
 
-Server::Server(ServerOptions options) : options_(std::move(options)), log_(kLogBytes) {
+Server::Server(ServerOptions options, Spawner& spawner)
+    : options_(std::move(options)), spawner_(spawner), log_(kLogBytes) {
   // The sandbox's orphans are ours also where we are not PID 1 (tests).
   ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   sigset_t child;
@@ -111,13 +101,12 @@ Server::Server(ServerOptions options) : options_(std::move(options)), log_(kLogB
 
   watch(options_.listen.get(), tag_of(Tag::listen), EPOLLIN);
   watch(signals_.get(), tag_of(Tag::signals), EPOLLIN);
+  watch(spawner_.fd(), tag_of(Tag::spawner), EPOLLIN);
   if (options_.boot) watch(options_.boot.fd(), tag_of(Tag::boot), EPOLLIN);
-  start_spawner(/*first=*/true);
+  if (options_.first_client) add_client(std::move(options_.first_client));
 }
 
-Server::~Server() {
-  if (spawner_pid_ > 0) ::kill(spawner_pid_, SIGKILL);
-}
+Server::~Server() = default;
 
 void Server::watch(int fd, std::uint64_t tag, std::uint32_t events, bool modify) const {
   epoll_event event{.events = events, .data = {.u64 = tag}};
@@ -132,7 +121,7 @@ void Server::unwatch(int fd) const {
 }
 
 void Server::run() {
-  if (options_.boot) options_.boot.send(kReady);
+  if (options_.boot) options_.boot.send(kAssigned);
   while (!done_) {
     std::array<epoll_event, 32> events{};
     const int count =
@@ -179,14 +168,18 @@ void Server::accept_clients() {
   while (clients_.size() < kMaxClients) {
     auto channel = linux::try_accept(options_.listen.get());
     if (!channel) return;
-    auto client = std::make_unique<Client>();
-    client->id = next_client_++;
-    client->channel = std::move(*channel);
-    watch(client->channel.fd(), tag_of(Tag::client, client->id), EPOLLIN);
-    clients_.emplace(client->id, std::move(client));
+    add_client(std::move(*channel));
   }
   // Full: stop looking until somebody leaves.
   watch(options_.listen.get(), tag_of(Tag::listen), 0, /*modify=*/true);
+}
+
+void Server::add_client(linux::Channel channel) {
+  auto client = std::make_unique<Client>();
+  client->id = next_client_++;
+  client->channel = std::move(channel);
+  watch(client->channel.fd(), tag_of(Tag::client, client->id), EPOLLIN);
+  clients_.emplace(client->id, std::move(client));
 }
 
 void Server::drop_client(std::uint64_t id) {
@@ -254,9 +247,13 @@ void Server::signal_command(Client& client, const SignalRequest& request) {
 }
 
 void Server::begin_exec(Client& client, const ExecRequest& request, std::vector<linux::Fd> fds) {
+  if (pending_.size() >= kMaxPending)
+    fail(Code::exhausted, "too many commands are being started at once");
   PendingSpawn pending;
   pending.client = client.id;
-  pending.plan = plan_command(request, options_.environment, options_.user);
+  pending.plan = plan_command(request, {.environment = options_.environment,
+                                        .user = options_.user,
+                                        .directory = options_.directory});
   pending.deadline = deadline_of(request);
   pending.detached = request.detached;
   if (request.detached) {
@@ -282,76 +279,23 @@ void Server::begin_exec(Client& client, const ExecRequest& request, std::vector<
     pending.stdio = std::move(fds);
   }
   client.spawning = true;
-  submit(std::move(pending));
-}
-
-void Server::start_spawner(bool first) {
-  auto [ours, theirs] = linux::Channel::make_pair();
-  const pid_t pid = ::fork();
-  if (pid < 0) throw_errno("fork the spawner");
-  if (pid == 0) {
-    std::vector<int> join;
-    const std::size_t count = first ? options_.join_at_start : options_.join_fds.size();
-    for (std::size_t i = 0; i < count; ++i) join.push_back(options_.join_fds[i].get());
-    try {
-      close_all_but(theirs.fd(), join);
-      run_spawner(std::move(theirs), join);
-      ::_exit(0);
-    } catch (const std::exception& error) {
-      const std::string line = fmt::format("hearth-guest: spawner: {}\n", error.what());
-      [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
-      ::_exit(1);
-    }
-  }
-  spawner_pid_ = pid;
-  spawner_ = std::move(ours);
-  watch(spawner_.fd(), tag_of(Tag::spawner), EPOLLIN);
-}
-
-void Server::submit(PendingSpawn pending) {
-  if (spawner_pid_ == 0) start_spawner(/*first=*/false);
-  const std::array fds = {pending.stdio[0].get(), pending.stdio[1].get(), pending.stdio[2].get()};
-  // The spawner answers one at a time; its socket takes many more than we let clients have.
-  if (!spawner_.try_send(encode(pending.plan), fds)) {
-    fail(Code::exhausted, "too many commands are being started at once");
-  }
-  pending.stdio.clear();
-  pending.patience = Deadline::after(kSpawnPatience);
   pending_.push_back(std::move(pending));
+  spawn_next();
+}
+
+void Server::spawn_next() {
+  if (pending_.empty() || spawner_.busy()) return;
+  pending_.front().patience = Deadline::after(kSpawnPatience);
+  spawner_.begin(pending_.front().plan, std::move(pending_.front().stdio));
 }
 
 void Server::read_spawner() {
-  linux::Message message;
-  while (spawner_) {
-    const auto arrival = spawner_.try_receive(message);
-    if (arrival == linux::Channel::Arrival::nothing_yet) return;
-    if (arrival == linux::Channel::Arrival::hung_up) return spawner_died();
-    if (pending_.empty()) continue;
-    PendingSpawn pending = std::move(pending_.front());
-    pending_.pop_front();
-    // The next one's patience begins now.
-    if (!pending_.empty()) pending_.front().patience = Deadline::after(kSpawnPatience);
-    finish_spawn(std::move(pending), parse_spawn_result(message.bytes));
-  }
-}
-
-void Server::spawner_died() {
-  if (spawner_pid_ > 0) ::kill(spawner_pid_, SIGKILL);
-  spawner_pid_ = 0;  // reaped with all the others
-  unwatch(spawner_.fd());
-  spawner_ = linux::Channel();
-  const auto failed = std::exchange(pending_, {});
-  for (const PendingSpawn& pending : failed) {
-    const auto client = clients_.find(pending.client);
-    if (client == clients_.end()) continue;
-    client->second->spawning = false;
-    try {
-      reply(*client->second, Failed{.code = Code::unavailable,
-                                    .message = "the command was killed before it started"});
-    } catch (const Error&) {
-      drop_client(pending.client);
-    }
-  }
+  const std::optional<SpawnResult> result = spawner_.take_result();
+  if (!result) return;
+  PendingSpawn pending = std::move(pending_.front());
+  pending_.pop_front();
+  spawn_next();
+  finish_spawn(std::move(pending), *result);
 }
 
 void Server::finish_spawn(PendingSpawn pending, const SpawnResult& result) {
@@ -395,14 +339,11 @@ void Server::reap_children() {
   signalfd_siginfo drained{};
   while (::read(signals_.get(), &drained, sizeof drained) > 0) {
   }
+  read_spawner();  // so that we know whose ends these are
   int status = 0;
   pid_t pid = 0;
   while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
-    if (pid == spawner_pid_) {
-      // What it had answered before it died still counts.
-      read_spawner();
-      if (spawner_pid_ == pid) spawner_died();
-    } else if (commands_.contains(pid)) {
+    if (commands_.contains(pid)) {
       command_ended(pid, linux::exit_status_from_wait(status));
     } else if (!pending_.empty()) {
       early_ends_[pid] = linux::exit_status_from_wait(status);
@@ -505,7 +446,10 @@ void Server::check_deadlines() {
     command.deadline = Deadline::never();
     kill_tree(proc_.get(), pid);
   }
-  if (!pending_.empty() && pending_.front().patience.passed()) spawner_died();
+  if (!pending_.empty() && pending_.front().patience.passed()) {
+    spawner_.kill_newborn();
+    pending_.front().patience = Deadline::after(kSpawnPatience);
+  }
 }
 
 int Server::next_wait_milliseconds() const {

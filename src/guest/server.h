@@ -1,7 +1,7 @@
 // The guest's event loop: accepts connections, has commands spawned, reaps everything, keeps logs.
 //
-// One thread, never blocks on anybody: a client that does not read is cut off, a spawner that does
-// not answer is replaced. It must be its process's only user of SIGCHLD and wait(2).
+// One thread, never blocks on anybody: a client that does not read is cut off, commands are started
+// by the spawner's thread. It must be its process's only user of SIGCHLD and wait(2).
 #pragma once
 
 #include <sys/types.h>
@@ -27,13 +27,14 @@ struct ServerOptions {
   linux::Channel boot;  // see boot.h; empty: nobody to report to
   std::vector<std::string> environment;
   std::string user = "root";
-  std::vector<linux::Fd> join_fds;
-  std::size_t join_at_start = 0;
+  std::string directory;        // where commands start; empty: the user's home
+  linux::Channel first_client;  // connected already; or none
 };
 
 class Server {
  public:
-  explicit Server(ServerOptions options);
+  // `spawner` must outlive the server.
+  Server(ServerOptions options, Spawner& spawner);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
   ~Server();
@@ -49,6 +50,7 @@ class Server {
 
   void handle_event(std::uint64_t tag, std::uint32_t events);
   void accept_clients();
+  void add_client(linux::Channel channel);
   void read_client(Client& client);
   void handle_request(Client& client, linux::Message message);
   void begin_exec(Client& client, const ExecRequest& request, std::vector<linux::Fd> fds);
@@ -58,11 +60,9 @@ class Server {
   void reply(Client& client, const Reply& reply, int fd = -1);
   void drop_client(std::uint64_t id);
 
-  void start_spawner(bool first);
-  void submit(PendingSpawn pending);
+  void spawn_next();
   void read_spawner();
   void finish_spawn(PendingSpawn pending, const SpawnResult& result);
-  void spawner_died();
 
   void reap_children();
   void command_ended(pid_t pid, linux::ExitStatus status);
@@ -79,9 +79,8 @@ class Server {
   linux::Fd signals_;
   linux::Fd proc_;
 
-  linux::Channel spawner_;
-  pid_t spawner_pid_ = 0;
-  std::deque<PendingSpawn> pending_;
+  Spawner& spawner_;
+  std::deque<PendingSpawn> pending_;  // the first one is being born
   // Ends that were reaped before the spawner's answer told whose they are.
   std::map<pid_t, linux::ExitStatus> early_ends_;
 

@@ -42,7 +42,8 @@ class GuestServer : public testing::Test {
       options.environment = {"FROM_SANDBOX=yes"};
       options.user = std::to_string(::geteuid()) + ":" + std::to_string(::getegid());
       try {
-        Server(std::move(options)).run();
+        Spawner spawner({});
+        Server(std::move(options), spawner).run();
       } catch (const std::exception& error) {
         std::fprintf(stderr, "guest: %s\n", error.what());
       }
@@ -286,32 +287,6 @@ TEST_F(GuestServer, TakesACommandLineOfAMegabyte) {
   request.command.push_back("one");
 
   EXPECT_EQ(run(request).output, "100000 1\n");
-}
-
-TEST_F(GuestServer, SurvivesTheDeathOfItsSpawner) {
-  // The spawner is the guest's only child while nothing runs.
-  std::ifstream children("/proc/" + std::to_string(server_) + "/task/" + std::to_string(server_) +
-                         "/children");
-  pid_t spawner = 0;
-  const Deadline deadline = Deadline::after(5s);
-  while (spawner == 0 && !deadline.passed()) {
-    children.clear();
-    children.seekg(0);
-    children >> spawner;
-  }
-  ASSERT_GT(spawner, 0);
-  ::kill(spawner, SIGKILL);
-
-  // The request that was on its way when it died may fail, honestly; the next one runs.
-  std::string output;
-  while (output.empty() && !deadline.passed()) {
-    try {
-      output = run(shell("echo alive")).output;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Code::unavailable);
-    }
-  }
-  EXPECT_EQ(output, "alive\n");
 }
 
 TEST_F(GuestServer, ServesManyClientsAtOnce) {

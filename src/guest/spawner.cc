@@ -4,6 +4,7 @@
 #include <linux/close_range.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -12,15 +13,15 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <climits>
+#include <cstddef>
 
 #include "base/error.h"
-#include "base/wire.h"
+#include "linux/clone.h"
 
 namespace hearth::guest {
 namespace {
 
-// What the newborn reads and writes. It runs in the spawner's memory while the spawner stands still
+// What the newborn reads and writes. It runs in our memory while the thread stands still
 // (CLONE_VFORK), so plain pointers do, and its failure is left here too.
 struct Birth {
   std::vector<char*> arguments;
@@ -95,8 +96,8 @@ void execute(Birth& birth) {
   errno = worst;
 }
 
-// From birth to execve. Runs in the spawner's memory.
-int be_born(void* argument) {
+// From birth to execve. Runs in our memory.
+void be_born(void* argument) {
   Birth& birth = *static_cast<Birth*>(argument);
   const SpawnPlan& plan = *birth.plan;
   const auto fail_at = [&](SpawnStep step) {
@@ -114,85 +115,123 @@ int be_born(void* argument) {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   execute(birth);
   fail_at(SpawnStep::program);
-  return 0;
-}
-
-SpawnResult spawn(SpawnPlan plan, const std::array<int, 3>& stdio) {
-  Birth birth;
-  birth.arguments = pointers_to(plan.command);
-  birth.environment = pointers_to(plan.environment);
-  birth.candidates = candidates_for(plan);
-  birth.plan = &plan;
-  birth.stdio = stdio;
-
-  alignas(16) static std::array<char, std::size_t{64} << 10> stack;
-  const pid_t pid = ::clone(be_born, stack.data() + stack.size(),
-                            CLONE_VM | CLONE_VFORK | CLONE_PARENT | SIGCHLD, &birth);
-  if (pid < 0) return {.pid = 0, .failed = SpawnStep::process, .error = errno};
-  // A newborn that failed is reaped by the guest, whose child it was.
-  return {.pid = pid, .failed = birth.failed, .error = birth.error};
 }
 
 }  // namespace
 
-std::string encode(const SpawnPlan& plan) {
-  wire::Writer out;
-  out.texts(plan.command).texts(plan.environment).text(plan.directory).u32(plan.uid).u32(plan.gid);
-  out.u32(static_cast<std::uint32_t>(plan.groups.size()));
-  for (const std::uint32_t group : plan.groups) out.u32(group);
-  out.boolean(plan.terminal);
-  return std::move(out).take();
+Spawner::Spawner(SpawnPlace place, std::optional<linux::CapabilitySet> keep)
+    : place_(std::move(place)), done_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!done_) throw_errno("make an eventfd");
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the serving thread's
+  thread_ = std::thread([this, keep] { serve(keep); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  phase_.wait(Phase::starting);
+  if (!not_started_) return;
+  thread_.join();
+  std::rethrow_exception(not_started_);
 }
 
-SpawnPlan parse_spawn_plan(std::string_view bytes) {
-  wire::Reader in(bytes);
-  SpawnPlan plan;
-  plan.command = in.texts();
-  plan.environment = in.texts();
-  plan.directory = in.text();
-  plan.uid = in.u32();
-  plan.gid = in.u32();
-  const std::uint32_t groups = in.u32();
-  if (groups > NGROUPS_MAX) fail(Code::invalid, "{} groups", groups);
-  for (std::uint32_t i = 0; i < groups; ++i) plan.groups.push_back(in.u32());
-  plan.terminal = in.boolean();
-  in.end();
-  if (plan.command.empty()) fail(Code::invalid, "no command");
-  return plan;
+Spawner::~Spawner() {
+  if (!thread_.joinable()) return;
+  if (phase_.load() == Phase::asked) phase_.wait(Phase::asked);
+  set_phase(Phase::ending);
+  thread_.join();
 }
 
-std::string encode(const SpawnResult& result) {
-  wire::Writer out;
-  out.u32(static_cast<std::uint32_t>(result.pid))
-      .u8(static_cast<std::uint8_t>(result.failed))
-      .u32(static_cast<std::uint32_t>(result.error));
-  return std::move(out).take();
+void Spawner::set_phase(Phase phase) {
+  phase_.store(phase);
+  phase_.notify_all();
 }
 
-SpawnResult parse_spawn_result(std::string_view bytes) {
-  wire::Reader in(bytes);
-  SpawnResult result;
-  result.pid = static_cast<pid_t>(in.u32());
-  result.failed = static_cast<SpawnStep>(in.u8());
-  result.error = static_cast<int>(in.u32());
-  in.end();
-  return result;
-}
-
-void run_spawner(linux::Channel channel, std::span<const int> join_fds) {
-  for (const int fd : join_fds) {
-    if (::write(fd, "0", 1) != 1) throw_errno("join a cgroup");
-    ::close(fd);
+void Spawner::enter_limits(std::optional<linux::CapabilitySet> keep) {
+  for (const linux::Fd& file : place_.join_files) {
+    if (::write(file.get(), "0", 1) != 1) throw_errno("join a cgroup");
   }
-  while (auto request = channel.receive()) {
-    if (request->fds.size() != 3)
-      fail(Code::internal, "spawn request with {} fds", request->fds.size());
-    const std::array stdio = {request->fds[0].get(), request->fds[1].get(), request->fds[2].get()};
-    const SpawnResult result = spawn(parse_spawn_plan(request->bytes), stdio);
-    // Closed before the answer: who hears of an end may expect the end of its output too.
-    request->fds.clear();
-    channel.send(encode(result));
+  // Only now: its root is where we are.
+  if (!place_.join_files.empty() && keep && ::unshare(CLONE_NEWCGROUP) != 0)
+    throw_errno("make a cgroup namespace");
+  place_.join_files.clear();
+  if (!keep) return;
+  if (const int error = linux::limit_capabilities(*keep); error != 0)
+    throw_errno_text(error, "give up capabilities");
+}
+
+void Spawner::serve(std::optional<linux::CapabilitySet> keep) {
+  thread_id_ = static_cast<pid_t>(::syscall(SYS_gettid));
+  try {
+    enter_limits(keep);
+  } catch (...) {
+    not_started_ = std::current_exception();
+    return set_phase(Phase::ending);
   }
+  set_phase(Phase::idle);
+  while (true) {
+    const Phase phase = phase_.load();
+    if (phase == Phase::ending) return;
+    if (phase != Phase::asked) {
+      phase_.wait(phase);
+      continue;
+    }
+    result_ = spawn();
+    stdio_.clear();
+    phase_.store(Phase::done);
+    phase_.notify_all();
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = ::write(done_.get(), &one, sizeof one);
+  }
+}
+
+void Spawner::begin(SpawnPlan plan, std::vector<linux::Fd> stdio) {
+  HEARTH_ASSERT(!busy_ && stdio.size() == 3);
+  newborn_ = 0;
+  busy_ = true;
+  plan_ = std::move(plan);
+  stdio_ = std::move(stdio);
+  set_phase(Phase::asked);
+}
+
+std::optional<SpawnResult> Spawner::take_result() {
+  if (!busy_ || phase_.load() != Phase::done) return std::nullopt;
+  std::uint64_t count = 0;
+  [[maybe_unused]] const ssize_t got = ::read(done_.get(), &count, sizeof count);
+  busy_ = false;
+  return result_;
+}
+
+void Spawner::kill_newborn() const {
+  // Its pid is not reused before it is reaped, which is up to our caller.
+  if (busy_ && phase_.load() == Phase::asked && newborn_ > 0) ::kill(newborn_, SIGKILL);
+}
+
+void Spawner::set_cpus(const std::vector<std::uint32_t>& cpus) const {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const std::uint32_t cpu : cpus) CPU_SET(cpu, &set);
+  if (cpus.empty()) return;
+  if (::sched_setaffinity(thread_id_, sizeof set, &set) != 0) throw_errno("choose processors");
+}
+
+SpawnResult Spawner::spawn() {
+  Birth birth;
+  birth.arguments = pointers_to(plan_.command);
+  birth.environment = pointers_to(plan_.environment);
+  birth.candidates = candidates_for(plan_);
+  birth.plan = &plan_;
+  for (std::size_t i = 0; i < birth.stdio.size(); ++i) birth.stdio[i] = stdio_[i].get();
+
+  alignas(16) static std::array<std::byte, std::size_t{64} << 10> stack;
+  static_assert(sizeof(newborn_) == sizeof(pid_t) && std::atomic<pid_t>::is_always_lock_free);
+  const long pid = linux::clone_and_stand_still({.cgroup_fd = place_.cgroup.get(),
+                                                 .run = be_born,
+                                                 .argument = &birth,
+                                                 .newborn = reinterpret_cast<pid_t*>(&newborn_)},
+                                                stack);
+  if (pid < 0) return {.pid = 0, .failed = SpawnStep::process, .error = static_cast<int>(-pid)};
+  // A newborn that failed is reaped with all the others.
+  return {.pid = static_cast<pid_t>(pid), .failed = birth.failed, .error = birth.error};
 }
 
 }  // namespace hearth::guest

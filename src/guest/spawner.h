@@ -1,26 +1,30 @@
-// The one process that every command of a sandbox is born from.
+// The one thread that every command of a sandbox is born from.
 //
-// The guest (PID 1) stays outside the limits that its users' processes live under; the spawner is
-// its child inside them. A command forked from the spawner inherits cgroups, seccomp filter and
-// capabilities without any work per command, and is made the guest's own child (CLONE_PARENT), so
-// that the guest learns how it ended.
+// The guest (PID 1) stays outside the limits that its users' processes live under, so that a fork
+// storm or a lack of memory inside never makes a sandbox unreachable. Commands are born inside
+// them:
+//   v1   limits belong to threads. This one joins them once, and a command forked from it inherits
+//        them, and a cgroup namespace in which they are the root, without any work of its own. (The
+//        guest's memory stays where the guest is: it is charged to the process's first thread.)
+//   v2   limits belong to processes: a command is born into its cgroup (CLONE_INTO_CGROUP).
 //
-//   guest ──SpawnPlan + stdio──▶ spawner ──vfork, exec──▶ command (child of the guest)
-//         ◀──pid, or what failed──
-//
-// Root inside can kill or stop the spawner, as it can any process but PID 1: the guest then starts
-// another one.
+// Being a thread of PID 1, it can be neither killed nor stopped from inside; and because it is not
+// the thread that serves, a sandbox whose processes are starved of CPU still answers.
 #pragma once
 
 #include <sys/types.h>
 
+#include <array>
+#include <atomic>
 #include <cstdint>
-#include <span>
+#include <exception>
+#include <optional>
 #include <string>
-#include <string_view>
+#include <thread>
 #include <vector>
 
-#include "linux/channel.h"
+#include "linux/capabilities.h"
+#include "linux/fd.h"
 
 namespace hearth::guest {
 
@@ -49,13 +53,63 @@ struct SpawnResult {
   int error = 0;  // errno of the step that failed
 };
 
-std::string encode(const SpawnPlan& plan);
-SpawnPlan parse_spawn_plan(std::string_view bytes);
-std::string encode(const SpawnResult& result);
-SpawnResult parse_spawn_result(std::string_view bytes);
+// Where commands live.
+struct SpawnPlace {
+  std::vector<linux::Fd> join_files;  // of v1 cgroups, see linux::Cgroup
+  linux::Fd cgroup;                   // v2 folder to be born into, or none
+};
 
-// Serves spawn requests until the channel closes. `join_fds` are cgroup.procs files to join first;
-// throws if that fails, because nothing may run outside its limits.
-void run_spawner(linux::Channel channel, std::span<const int> join_fds);
+class Spawner {
+ public:
+  // Returns when the thread is inside its limits and has given up all capabilities but `keep` (the
+  // thread that calls this may need more for a while). Throws Error: nothing may run outside its
+  // limits.
+  explicit Spawner(SpawnPlace place, std::optional<linux::CapabilitySet> keep = std::nullopt);
+  Spawner(const Spawner&) = delete;
+  Spawner& operator=(const Spawner&) = delete;
+  // Waits for a command that is being born.
+  ~Spawner();
+
+  // Readable when a result waits to be taken.
+  int fd() const { return done_.get(); }
+
+  bool busy() const { return busy_; }
+
+  // Begins to start a command: one at a time. `stdio` is closed on our side before the result is
+  // there: who hears of an end may expect the end of its output too.
+  void begin(SpawnPlan plan, std::vector<linux::Fd> stdio);
+
+  // Of the command that was begun last, once.
+  std::optional<SpawnResult> take_result();
+
+  // Kills a command that is being born: root inside may stop one before it executes its program,
+  // and nothing else could be started for as long as it stands.
+  void kill_newborn() const;
+
+  // Which CPUs commands see and use; all of them when empty. Of no effect on those that run.
+  void set_cpus(const std::vector<std::uint32_t>& cpus) const;
+
+ private:
+  enum class Phase : std::uint32_t { starting, idle, asked, done, ending };
+
+  void serve(std::optional<linux::CapabilitySet> keep);
+  void enter_limits(std::optional<linux::CapabilitySet> keep);
+  void set_phase(Phase phase);
+  SpawnResult spawn();
+
+  SpawnPlace place_;
+  linux::Fd done_;
+  bool busy_ = false;  // the serving thread's own note
+  std::exception_ptr not_started_;
+  pid_t thread_id_ = 0;
+
+  // Handed back and forth: whose turn it is says phase_.
+  std::atomic<Phase> phase_ = Phase::starting;
+  SpawnPlan plan_;
+  std::vector<linux::Fd> stdio_;
+  SpawnResult result_;
+  std::atomic<pid_t> newborn_ = 0;
+  std::thread thread_;
+};
 
 }  // namespace hearth::guest

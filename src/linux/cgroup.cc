@@ -21,7 +21,8 @@ constexpr Duration kKillTime = 1s;
 // For processes that were reaped already but not yet let go of by the kernel.
 constexpr Duration kSettleTime = 200ms;
 
-constexpr const char* kFreeLeaf = ".free";
+constexpr const char* kLimited = "limited";
+constexpr const char* kServing = "serving";
 constexpr const char* kProcs = "cgroup.procs";
 constexpr const char* kTasks = "tasks";  // v1 only
 
@@ -96,24 +97,31 @@ std::uint64_t number_in(int dir_fd, const std::string& file) {
 
 Cgroup::Cgroup(std::vector<Leaf> leaves) : leaves_(std::move(leaves)) {}
 
-std::size_t Cgroup::v1_count() const {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(leaves_, [](const Leaf& leaf) { return !leaf.hierarchy.v2; }));
+const Cgroup::Leaf* Cgroup::find_v2() const {
+  const auto v2 = std::ranges::find_if(leaves_, [](const Leaf& leaf) { return leaf.hierarchy.v2; });
+  return v2 == leaves_.end() ? nullptr : &*v2;
 }
 
 int Cgroup::v2_dir_fd() const {
-  const auto v2 = std::ranges::find_if(leaves_, [](const Leaf& leaf) { return leaf.hierarchy.v2; });
-  return v2 == leaves_.end() ? -1 : v2->dir.get();
+  const Leaf* v2 = find_v2();
+  return v2 == nullptr ? -1 : v2->limited_dir();
+}
+
+int Cgroup::serving_dir_fd() const {
+  const Leaf* v2 = find_v2();
+  if (v2 == nullptr) return -1;
+  return v2->serving ? v2->serving.get() : v2->dir.get();
+}
+
+bool Cgroup::v2_limits() const {
+  const Leaf* v2 = find_v2();
+  return v2 != nullptr && v2->limited;
 }
 
 std::vector<Fd> Cgroup::open_join_files() const {
   std::vector<Fd> files;
-  files.reserve(leaves_.size());
-  for (const bool v2 : {false, true}) {
-    for (const Leaf& leaf : leaves_) {
-      if (leaf.hierarchy.v2 != v2) continue;
-      files.push_back(open_at(leaf.dir.get(), v2 ? kProcs : kTasks, O_WRONLY));
-    }
+  for (const Leaf& leaf : leaves_) {
+    if (!leaf.hierarchy.v2) files.push_back(open_at(leaf.dir.get(), kTasks, O_WRONLY));
   }
   return files;
 }
@@ -125,19 +133,20 @@ const Cgroup::Leaf* Cgroup::find_leaf(std::string_view controller) const {
   return nullptr;
 }
 
-void Cgroup::apply(const CgroupLimits& limits) {
+void Cgroup::set_limits(const CgroupLimits& limits) {
   for (const Leaf& leaf : leaves_) {
     for (const CgroupSetting& setting :
          leaf.hierarchy.v2 ? v2_settings(limits) : v1_settings(limits)) {
       if (!contains(leaf.hierarchy.controllers, setting.controller)) continue;
-      if (setting.optional && !has_cgroup_file(leaf.dir.get(), setting.file)) continue;
-      write_file_at(leaf.dir.get(), setting.file, setting.text);
+      if (setting.optional && !has_cgroup_file(leaf.limited_dir(), setting.file)) continue;
+      write_file_at(leaf.limited_dir(), setting.file, setting.text);
     }
   }
 }
 
 void Cgroup::freeze() {
-  const int v2 = v2_dir_fd();
+  const Leaf* leaf = find_v2();
+  const int v2 = leaf == nullptr ? -1 : leaf->dir.get();
   const Leaf* v1 = find_leaf("freezer");
   if (v2 < 0 && v1 == nullptr) fail(Code::unavailable, "this host has no cgroup freezer");
   if (v2 >= 0) {
@@ -161,8 +170,8 @@ void Cgroup::freeze() {
 }
 
 void Cgroup::thaw() {
-  if (const int v2 = v2_dir_fd(); v2 >= 0) {
-    write_file_at(v2, "cgroup.freeze", "0");
+  if (const Leaf* v2 = find_v2()) {
+    write_file_at(v2->dir.get(), "cgroup.freeze", "0");
   } else if (const Leaf* v1 = find_leaf("freezer")) {
     write_file_at(v1->dir.get(), "freezer.state", "THAWED");
   } else {
@@ -173,7 +182,7 @@ void Cgroup::thaw() {
 CgroupUsage Cgroup::usage() const {
   CgroupUsage usage;
   if (const Leaf* memory = find_leaf("memory")) {
-    const int dir = memory->dir.get();
+    const int dir = memory->limited_dir();
     const bool v2 = memory->hierarchy.v2;
     usage.memory_bytes = number_in(dir, v2 ? "memory.current" : "memory.usage_in_bytes");
     // memory.peak: Linux 5.19.
@@ -182,7 +191,7 @@ CgroupUsage Cgroup::usage() const {
         read_cgroup_file(dir, v2 ? "memory.events" : "memory.oom_control"), "oom_kill");
   }
   if (const Leaf* pids = find_leaf("pids")) {
-    usage.pids = number_in(pids->dir.get(), "pids.current");
+    usage.pids = number_in(pids->limited_dir(), "pids.current");
   }
   // A v2 cgroup knows its CPU time even without the controller.
   if (const int v2 = v2_dir_fd(); v2 >= 0) {
@@ -211,7 +220,6 @@ CgroupTree CgroupTree::open(const std::string& name) {
   std::vector<Corner> corners;
   for (CgroupHierarchy& hierarchy : choose_cgroup_hierarchies(present, v2_controllers)) {
     Fd dir = make_path_despite_others(hierarchy, parts);
-    make_cgroup_folder(dir.get(), kFreeLeaf);
     corners.push_back({.hierarchy = std::move(hierarchy), .dir = std::move(dir)});
   }
   if (corners.empty()) fail(Code::unavailable, "no cgroup hierarchy is mounted for writing");
@@ -221,6 +229,12 @@ CgroupTree CgroupTree::open(const std::string& name) {
 bool CgroupTree::has_controller(std::string_view controller) const {
   return std::ranges::any_of(corners_, [&](const Corner& corner) {
     return contains(corner.hierarchy.controllers, controller);
+  });
+}
+
+bool CgroupTree::v2_limits() const {
+  return std::ranges::any_of(corners_, [](const Corner& corner) {
+    return corner.hierarchy.v2 && !corner.hierarchy.controllers.empty();
   });
 }
 
@@ -252,15 +266,27 @@ void CgroupTree::require_controllers(const CgroupLimits& limits) const {
   require(limits.pids != 0, "pids");
 }
 
-Cgroup CgroupTree::create(const std::string& id, const CgroupLimits& limits) {
+// A leaf of v2 that limits: the two folders in it.
+void Cgroup::divide(Leaf& leaf, uid_t owner) {
+  for (const char* part : {kLimited, kServing}) make_cgroup_folder(leaf.dir.get(), part);
+  enable_controllers(leaf.dir.get());
+  leaf.limited = open_folder(leaf.dir.get(), kLimited);
+  leaf.serving = open_folder(leaf.dir.get(), kServing);
+  if (owner == 0) return;
+  // Who is born elsewhere than his parent needs the right to write here and at what is above both.
+  for (const int folder : {leaf.dir.get(), leaf.limited.get()}) {
+    if (::fchownat(folder, kProcs, owner, static_cast<gid_t>(-1), 0) != 0)
+      throw_errno("give a cgroup to user {}", owner);
+  }
+}
+
+Cgroup CgroupTree::create(const std::string& id, const CgroupLimits& limits, uid_t owner) {
   check_id(id);
   require_controllers(limits);
 
   std::vector<const Corner*> made;
   OnFailure undo([&] {
-    for (const Corner* corner : made) {
-      remove_cgroup_folder(corner->dir.get(), id, Deadline::after(kSettleTime));
-    }
+    for (const Corner* corner : made) kill_and_remove_cgroup_folder(corner->dir.get(), id);
   });
   std::vector<Cgroup::Leaf> leaves;
   for (const Corner& corner : corners_) {
@@ -269,9 +295,11 @@ Cgroup CgroupTree::create(const std::string& id, const CgroupLimits& limits) {
     }
     made.push_back(&corner);
     leaves.push_back({.hierarchy = corner.hierarchy, .dir = open_folder(corner.dir.get(), id)});
+    if (corner.hierarchy.v2 && !corner.hierarchy.controllers.empty())
+      Cgroup::divide(leaves.back(), owner);
   }
   Cgroup cgroup(std::move(leaves));
-  cgroup.apply(limits);
+  cgroup.set_limits(limits);
   undo.release();
   return cgroup;
 }
@@ -282,6 +310,11 @@ std::optional<Cgroup> CgroupTree::find(const std::string& id) const {
   for (const Corner& corner : corners_) {
     if (!has_cgroup_file(corner.dir.get(), id)) return std::nullopt;
     leaves.push_back({.hierarchy = corner.hierarchy, .dir = open_folder(corner.dir.get(), id)});
+    if (!corner.hierarchy.v2 || corner.hierarchy.controllers.empty()) continue;
+    Cgroup::Leaf& leaf = leaves.back();
+    if (!has_cgroup_file(leaf.dir.get(), kServing)) return std::nullopt;
+    leaf.limited = open_folder(leaf.dir.get(), kLimited);
+    leaf.serving = open_folder(leaf.dir.get(), kServing);
   }
   return Cgroup(std::move(leaves));
 }
@@ -316,13 +349,6 @@ void CgroupTree::remove(const std::string& id) {
   }
 }
 
-void CgroupTree::move_out(pid_t pid) {
-  for (const Corner& corner : corners_) {
-    const Fd free = open_folder(corner.dir.get(), kFreeLeaf);
-    write_file_at(free.get(), kProcs, fmt::to_string(pid));
-  }
-}
-
 void CgroupTree::remove_tree() {
   if (const auto ids = list(); !ids.empty()) {
     fail(Code::conflict, "cgroup '{}' still holds '{}'", name_, ids.front());
@@ -330,9 +356,6 @@ void CgroupTree::remove_tree() {
   const std::vector<std::string> parts = name_parts(name_);
   const Deadline deadline = Deadline::after(kSettleTime);
   for (const auto& [hierarchy, dir] : corners_) {
-    if (!remove_cgroup_folder(dir.get(), kFreeLeaf, deadline)) {
-      fail(Code::conflict, "processes still run in cgroup '{}/{}'", name_, kFreeLeaf);
-    }
     // Upwards from the folder itself: the mount may no longer be in our namespace.
     Fd above = open_folder(dir.get(), "..");
     if (!remove_cgroup_folder(above.get(), parts.back(), deadline)) {

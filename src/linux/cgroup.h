@@ -1,8 +1,11 @@
 // Our corner of every cgroup hierarchy the host has: v1, v2 and hybrid alike.
 //
-// A CgroupTree is the folder `name` in each hierarchy we use; a Cgroup is one leaf below it, in all
-// of them at once. On a host with v2 controllers that is one folder; on a hybrid host v2 serves to
-// be born into, to kill and to freeze, and v1 limits.
+// A CgroupTree is the folder `name` in each hierarchy we use; a Cgroup is one unit below it, in all
+// of them at once, with two kinds of processes: those that are limited, and those that serve them
+// and are not.
+//   v2 controllers   one folder with two in it, "limited" and "serving"
+//   hybrid           v1 limits whoever joins; v2 is for being born into, killing and freezing, and
+//                    both kinds live in one folder of it
 //
 // Leaves belong to the kernel, not to these objects: they outlive the process that made them, so
 // that its next life can find() them. All calls block briefly; a CgroupTree may be used by many
@@ -34,18 +37,26 @@ struct CgroupUsage {
 // Move-only. Destruction leaves the leaf where it is: CgroupTree::remove() takes it away.
 class Cgroup {
  public:
-  // For clone3 with CLONE_INTO_CGROUP; -1 without v2. Being born there costs nothing; writing a pid
-  // to cgroup.procs waits for an RCU grace period (11 ms on a machine that idled, Linux 6.18).
+  Cgroup() = default;  // none
+
+  // For clone3 with CLONE_INTO_CGROUP: where limited processes are born; -1 without v2. Being born
+  // there costs nothing; writing a pid to cgroup.procs waits for an RCU grace period (11 ms on a
+  // machine that idled, Linux 6.18).
   int v2_dir_fd() const;
 
-  // How many v1 hierarchies the leaf is in.
-  std::size_t v1_count() const;
+  // The same for those that serve.
+  int serving_dir_fd() const;
 
-  // For a process with one thread to join the leaf: it writes "0" to each file. Those of v1 first,
-  // for one that was born in v2 already; v2's last. In v1 they are `tasks`: a thread that moves
-  // itself does not wait for the grace period that cgroup.procs costs (58 us instead of 10.7 ms).
-  // Opened anew at every call; whoever holds one may join, whatever his rights (Linux 5.16).
+  // Whether it is v2 that limits: then being in serving_dir_fd() is not enough.
+  bool v2_limits() const;
+
+  // For a thread to join what v1 limits: it writes "0" to each file, which are `tasks`: a thread
+  // that moves itself does not wait for the grace period that cgroup.procs costs (58 us instead of
+  // 10.7 ms). Opened anew at every call; whoever holds one may join, whatever his rights.
   std::vector<Fd> open_join_files() const;
+
+  // Whom 0 leaves as he is.
+  void set_limits(const CgroupLimits& limits);
 
   // Returns when every process stands still. Throws Error(timeout), thawed again, when one of them
   // will not within two seconds (uninterruptible sleep), and Error(unavailable) on a v1 host
@@ -61,10 +72,15 @@ class Cgroup {
   struct Leaf {
     CgroupHierarchy hierarchy;
     Fd dir;
+    Fd limited;  // only where v2 limits
+    Fd serving;  //
+
+    int limited_dir() const { return limited ? limited.get() : dir.get(); }
   };
 
   explicit Cgroup(std::vector<Leaf> leaves);
-  void apply(const CgroupLimits& limits);
+  static void divide(Leaf& leaf, uid_t owner);
+  const Leaf* find_v2() const;
   const Leaf* find_leaf(std::string_view controller) const;
 
   std::vector<Leaf> leaves_;
@@ -80,6 +96,8 @@ class CgroupTree {
   bool limits_memory() const { return has_controller("memory"); }
   bool limits_cpu() const { return has_controller("cpu"); }
   bool limits_pids() const { return has_controller("pids"); }
+  // Whether any of it is v2's doing.
+  bool v2_limits() const;
 
   // For people: "v1 cpu,memory,pids + v2 (no controllers)".
   std::string describe() const;
@@ -87,8 +105,12 @@ class CgroupTree {
   // One leaf per hierarchy with its limits set, or nothing at all. Throws Error(already_exists) for
   // an id that is present in any hierarchy (a leaf is never used twice: on v2, what is born into a
   // killed cgroup dies at birth) and Error(unavailable), naming the controller, for a limit that
-  // this host cannot enforce.
-  Cgroup create(const std::string& id, const CgroupLimits& limits);
+  // this host cannot enforce. `owner` is the user who may let processes be born from the serving
+  // part into the limited one, and nothing else.
+  Cgroup create(const std::string& id, const CgroupLimits& limits, uid_t owner = 0);
+
+  // Throws as create() does.
+  void require_controllers(const CgroupLimits& limits) const;
 
   // The leaf that an earlier life made. Nothing unless it is there in every hierarchy; what is left
   // of a half-made one still shows in list() and can be removed.
@@ -101,12 +123,8 @@ class CgroupTree {
   // Error(timeout) when something does not die within a second; repeat to continue.
   void remove(const std::string& id);
 
-  // Puts a process into the leaf ".free", which has no limits and is shared: for those that serve
-  // the limited ones.
-  void move_out(pid_t pid);
-
   // Removes the corner, and what was made above it if nobody else lives there. Throws
-  // Error(conflict) while leaves, or processes in ".free", are left.
+  // Error(conflict) while leaves are left.
   void remove_tree();
 
  private:
@@ -117,7 +135,6 @@ class CgroupTree {
 
   CgroupTree(std::string name, std::vector<Corner> corners);
   bool has_controller(std::string_view controller) const;
-  void require_controllers(const CgroupLimits& limits) const;
 
   std::string name_;
   std::vector<Corner> corners_;

@@ -20,7 +20,8 @@ namespace hearth::linux {
 
 // Two of what execve(2) takes at most, so that any command line the kernel accepts fits.
 inline constexpr std::size_t kMaxMessage = std::size_t{4} << 20;
-inline constexpr std::size_t kMaxMessageFds = 16;
+// An image of 128 layers with as many volumes as anyone needs; the kernel takes 253.
+inline constexpr std::size_t kMaxMessageFds = 192;
 
 struct Message {
   std::string bytes;

@@ -1,8 +1,10 @@
 #include "linux/clone.h"
 
 #include <linux/sched.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/error.h"
 
@@ -78,6 +80,21 @@ class SignalsBlocked {
   sigset_t before_{};
 };
 
+// Sandboxes refuse clone3 to everything in them, their guest included, unless it is needed.
+long clone_the_old_way(const CloneRequest& request, std::span<std::byte> stack) noexcept {
+  const auto run = [](void* argument) {
+    const auto& what = *static_cast<const CloneRequest*>(argument);
+    what.run(what.argument);
+    return 0;
+  };
+  const int flags = CLONE_VM | CLONE_VFORK | SIGCHLD | static_cast<int>(request.namespaces) |
+                    (request.newborn == nullptr ? 0 : CLONE_PARENT_SETTID);
+  // The child runs while we stand still: the request stays where it is.
+  const int pid = ::clone(run, stack.data() + stack.size(), flags,
+                          const_cast<CloneRequest*>(&request), request.newborn);
+  return pid < 0 ? -errno : pid;
+}
+
 }  // namespace
 
 ClonedChild clone_child(const CloneRequest& request) {
@@ -99,6 +116,38 @@ ClonedChild clone_child(const CloneRequest& request) {
   const long pid = hearth_clone3(&args, sizeof args, request.run, request.argument);
   if (pid < 0) throw_errno_text(static_cast<int>(-pid), "clone a process into new namespaces");
   return {static_cast<pid_t>(pid), Pidfd(Fd(pidfd)), std::move(stack)};
+}
+
+long clone_and_stand_still(const CloneRequest& request, std::span<std::byte> stack) noexcept {
+  if (request.cgroup_fd < 0) return clone_the_old_way(request, stack);
+  clone_args args{};
+  args.flags = CLONE_VM | CLONE_VFORK | request.namespaces;
+  if (request.newborn != nullptr) {
+    args.flags |= CLONE_PARENT_SETTID;
+    args.parent_tid = reinterpret_cast<std::uintptr_t>(request.newborn);
+  }
+  args.exit_signal = SIGCHLD;
+  args.stack = reinterpret_cast<std::uintptr_t>(stack.data());
+  args.stack_size = stack.size() & ~std::size_t{15};
+  args.flags |= CLONE_INTO_CGROUP;
+  args.cgroup = static_cast<std::uint64_t>(request.cgroup_fd);
+  return hearth_clone3(&args, sizeof args, request.run, request.argument);
+}
+
+Forked fork_into(std::uint64_t namespaces, int cgroup_fd) {
+  int pidfd = -1;
+  clone_args args{};
+  args.flags = CLONE_PIDFD | namespaces;
+  args.pidfd = reinterpret_cast<std::uintptr_t>(&pidfd);
+  args.exit_signal = SIGCHLD;
+  if (cgroup_fd >= 0) {
+    args.flags |= CLONE_INTO_CGROUP;
+    args.cgroup = static_cast<std::uint64_t>(cgroup_fd);
+  }
+  const long pid = ::syscall(SYS_clone3, &args, sizeof args);
+  if (pid < 0) throw_errno("clone a process into new namespaces");
+  if (pid == 0) return {};
+  return {.pid = static_cast<pid_t>(pid), .pidfd = Pidfd(Fd(pidfd))};
 }
 
 long raw_syscall(long number, long a, long b, long c, long d, long e, long f) noexcept {

@@ -9,8 +9,10 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "linux/pidfd.h"
 
@@ -21,6 +23,7 @@ struct CloneRequest {
   int cgroup_fd = -1;            // a v2 cgroup to be born into, or -1
   void (*run)(void*) = nullptr;  // must not return
   void* argument = nullptr;      // must outlive the child's life in our memory
+  pid_t* newborn = nullptr;      // told the pid before the child runs, if given
 };
 
 class ClonedChild {
@@ -43,6 +46,19 @@ class ClonedChild {
 
 // Throws Error.
 ClonedChild clone_child(const CloneRequest& request);
+
+// The same, on a stack of the caller's; and the calling thread stands still until the child has
+// executed a program or ended, so that the child may use all that the thread has, errno included.
+// Returns the pid or a negative errno. Allocates nothing. Signals are the caller's business.
+long clone_and_stand_still(const CloneRequest& request, std::span<std::byte> stack) noexcept;
+
+struct Forked {
+  pid_t pid = 0;  // 0: this is the child
+  Pidfd pidfd;
+};
+// A copy of the calling process, which must have one thread, born into namespaces and a v2 cgroup
+// (or -1). What glibc's fork does for other threads is not done. Throws Error.
+Forked fork_into(std::uint64_t namespaces, int cgroup_fd);
 
 // The system call and nothing else: the result, or the negative error. Touches no errno.
 long raw_syscall(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,

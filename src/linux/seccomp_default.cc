@@ -175,11 +175,28 @@ SeccompPolicy make_default_policy() {
   };
 }
 
+// What the guest does before it is confined.
+constexpr const char* kMaking[] = {"clone3",      "mount",   "move_mount", "pivot_root",
+                                   "sethostname", "umount2", "unshare"};
+
 }  // namespace
 
 const SeccompPolicy& default_seccomp_policy() {
   static const SeccompPolicy policy = make_default_policy();
   return policy;
+}
+
+SplitPolicy split_default_policy(bool keep_clone3) {
+  SplitPolicy split{.common = default_seccomp_policy(), .closing = {.default_error = 0}};
+  for (const std::string name : kMaking) {
+    std::erase_if(split.common.rules,
+                  [&](const SeccompRule& rule) { return rule.syscall == name; });
+    split.common.allowed.push_back(name);
+    const bool is_clone3 = name == "clone3";
+    if (is_clone3 && keep_clone3) continue;
+    split.closing.rules.push_back({.syscall = name, .error = is_clone3 ? ENOSYS : EPERM});
+  }
+  return split;
 }
 
 }  // namespace hearth::linux

@@ -280,11 +280,14 @@ std::vector<sock_filter> compile(const SeccompPolicy& policy, std::vector<std::s
   return Compiler(policy, unknown).compile();
 }
 
-int install_filter(std::span<const sock_filter> filter) noexcept {
+int install_filter(std::span<const sock_filter> filter, FilterReach reach) noexcept {
   // The kernel does not write to the program.
   const sock_fprog program{.len = static_cast<unsigned short>(filter.size()),
                            .filter = const_cast<sock_filter*>(filter.data())};
-  return ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0 ? 0 : errno;
+  const unsigned flags = reach == FilterReach::all_threads ? SECCOMP_FILTER_FLAG_TSYNC : 0;
+  const long result = ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
+  if (result > 0) return ESRCH;  // a thread that has other filters
+  return result == 0 ? 0 : errno;
 }
 
 }  // namespace hearth::linux

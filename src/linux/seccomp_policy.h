@@ -65,11 +65,27 @@ struct SeccompPolicy {
 std::vector<sock_filter> compile(const SeccompPolicy& policy,
                                  std::vector<std::string>* unknown = nullptr);
 
-// Puts the calling thread, and all it will ever start, under the filter. Needs no_new_privs or
-// SYS_ADMIN. Returns 0 or an errno; allocates nothing, takes no lock: for between clone and exec.
-int install_filter(std::span<const sock_filter> filter) noexcept;
+enum class FilterReach { calling_thread, all_threads };
+
+// Puts the calling thread (or all threads of the process, which must have the same filters so far),
+// and all it will ever start, under the filter. Needs no_new_privs or SYS_ADMIN. Returns 0 or an
+// errno; allocates nothing, takes no lock: for between clone and exec.
+int install_filter(std::span<const sock_filter> filter,
+                   FilterReach reach = FilterReach::calling_thread) noexcept;
 
 // What programs in a container may ask of the kernel; see seccomp_default.cc for what and why.
 const SeccompPolicy& default_seccomp_policy();
+
+// The default policy in two halves, because installing it takes longer than everything else about
+// a warm sandbox: `common` also allows what it takes to make one, is installed once and inherited
+// by all; `closing` takes just that away again. Under both, a process is where the default policy
+// would have it.
+struct SplitPolicy {
+  SeccompPolicy common;
+  SeccompPolicy closing;
+};
+// `keep_clone3`: for a guest that starts its commands with it. What namespaces it could make is
+// then for others to prevent.
+SplitPolicy split_default_policy(bool keep_clone3);
 
 }  // namespace hearth::linux

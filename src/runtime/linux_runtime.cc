@@ -14,17 +14,13 @@
 #include "base/log.h"
 #include "base/on_failure.h"
 #include "linux/files.h"
-#include "runtime/birth.h"
+#include "linux/mounts.h"
+#include "runtime/host_image.h"
 
 namespace hearth::runtime {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr const char* kRecord = "record";
-
-// A killed PID 1 is gone when the kernel has taken down everything in its namespace.
-constexpr Duration kEndPatience = 30s;
 
 void validate(const SandboxSpec& spec) {
   if (!is_label(spec.id)) {
@@ -54,9 +50,23 @@ void validate(const SandboxSpec& spec) {
   }
 }
 
-linux::CgroupLimits cgroup_limits(const Limits& limits) {
-  return {
-      .memory_bytes = limits.memory_bytes, .cpu_millis = limits.cpu_millis, .pids = limits.pids};
+std::vector<linux::Fd> clone_layers(const std::vector<std::string>& paths, int mapping_fd) {
+  std::vector<linux::Fd> mounts;
+  for (const std::string& path : paths) {
+    mounts.push_back(linux::clone_mount(path));
+    linux::set_mount_idmap(mounts.back().get(), mapping_fd);
+  }
+  return mounts;
+}
+
+// Limits that a shell of the pool can be given after it was made.
+bool can_be_given(const Limits& limits) {
+  return limits.memory_bytes != 0 && limits.cpu_millis != 0 && limits.pids != 0;
+}
+
+bool same_cgroup_limits(const Limits& one, const Limits& other) {
+  return one.memory_bytes == other.memory_bytes && one.cpu_millis == other.cpu_millis &&
+         one.pids == other.pids;
 }
 
 [[noreturn]] void throw_unknown(const std::string& id) {
@@ -89,53 +99,73 @@ Runtime::Created LinuxRuntime::create(const SandboxSpec& wanted) {
   const std::lock_guard lock(entry->mutex);
   entry->gone = true;  // until it is up
   OnFailure forget([&] { entries_.with([&](Entries& entries) { entries.erase(spec.id); }); });
-  bring_up(*entry, spec);
+  linux::Channel guest = bring_up(*entry, spec);
   forget.release();
   entry->gone = false;
   entry->watch_tag = watch(spec.id, entry->pidfd);
-
-  const linux::Fd folder = linux::open_at(sandboxes_.get(), spec.id, O_PATH | O_DIRECTORY);
-  return {.sandbox = describe(*entry), .guest = linux::connect_at(folder.get(), kGuestSocket)};
+  return {.sandbox = describe(*entry), .guest = std::move(guest)};
 }
 
-void LinuxRuntime::bring_up(Entry& entry, const SandboxSpec& spec) {
-  const std::uint32_t slot = id_ranges_.acquire();
-  OnFailure free_slot([&] { id_ranges_.release(slot); });
-  if (::mkdirat(sandboxes_.get(), spec.id.c_str(), 0700) != 0)
-    throw_errno("make a folder for '{}'", spec.id);
-  OnFailure remove_folder([&] { linux::remove_all_at(sandboxes_.get(), spec.id); });
-  const linux::Fd folder = linux::open_at(sandboxes_.get(), spec.id, O_RDONLY | O_DIRECTORY);
-  const linux::Cgroup cgroup = cgroups_.create(spec.id, cgroup_limits(spec.limits));
-  OnFailure remove_cgroup([&] { cgroups_.remove(spec.id); });
-
-  const ImageLayers layers =
-      host_image_layers(fmt::format("/proc/self/fd/{}/{}", images_.get(), host_image_));
-  Newborn newborn = give_birth({.spec = spec,
-                                .ids = ids_of_slot(slot),
-                                .mapping_fd = id_ranges_.mapping_fd(slot),
-                                .layers = layers,
-                                .cgroup = cgroup,
-                                .folder_fd = folder.get(),
-                                .guest_program_fd = guest_program_.get(),
-                                .seccomp_filter = seccomp_filter_});
+linux::Channel LinuxRuntime::bring_up(Entry& entry, const SandboxSpec& spec) {
+  pool_->note_request();
+  Shell shell = obtain_shell(spec.limits);
+  OnFailure unmake([&] { shells_.unmake(shell.unit, shell.id_slot, shell.pidfd); });
+  linux::Channel guest = dress(shell, spec);
 
   Record& record = entry.record;
   record.spec = spec;
   record.created = std::chrono::system_clock::now();
-  record.pid = newborn.pid();
-  record.start_time = linux::start_time_of(newborn.pid()).value_or(0);
+  record.pid = shell.pid;
+  record.start_time = linux::start_time_of(shell.pid).value_or(0);
   record.boot_id = boot_id_;
-  record.id_slot = slot;
+  record.unit = shell.unit;
+  record.id_slot = shell.id_slot;
   record.image_folder = host_image_;
-  linux::replace_file_at(folder.get(), kRecord, encode(record));
-  entry.pidfd = newborn.keep();
+  // Not to be read before the guest has been told to stay: half a record is none.
+  const linux::Fd file =
+      linux::open_at(shell.folder.get(), kRecord, O_WRONLY | O_CREAT | O_EXCL, 0600);
+  linux::write_all(file.get(), encode(record));
+  shell.boot.send(guest::kKeep);
+  entry.pidfd = std::move(shell.pidfd);
   entry.state = State::running;
+  unmake.release();
+  return guest;
+}
 
-  remove_cgroup.release();
-  remove_folder.release();
-  free_slot.release();
-  // Where v2 limits, the guest was born under the limits of its users' processes.
-  if (cgroup.v1_count() == 0) cgroups_.move_out(record.pid);
+Shell LinuxRuntime::obtain_shell(const Limits& limits) {
+  cgroups_.require_controllers(cgroup_limits(limits));
+  if (can_be_given(limits)) {
+    if (auto shell = pool_->take()) {
+      if (!same_cgroup_limits(shell->limits, limits))
+        shell->cgroup.set_limits(cgroup_limits(limits));
+      return std::move(*shell);
+    }
+  }
+  return shells_.make(limits);
+}
+
+// Turns a shell into the sandbox that was asked for.
+linux::Channel LinuxRuntime::dress(Shell& shell, const SandboxSpec& spec) {
+  const int mapping = id_ranges_.mapping_fd(shell.id_slot);
+  const ImageLayers layers =
+      host_image_layers(fmt::format("/proc/self/fd/{}/{}", images_.get(), host_image_));
+  std::vector<linux::Fd> mounts = clone_layers(layers.root, mapping);
+  for (linux::Fd& layer : clone_layers(layers.usr, mapping)) mounts.push_back(std::move(layer));
+
+  auto [ours, theirs] = linux::Channel::make_pair();
+  guest::Assignment assignment;
+  assignment.hostname = spec.id;
+  assignment.environment = spec.environment;
+  assignment.user = spec.user;
+  assignment.disk_bytes = spec.limits.disk_bytes;
+  assignment.layers = static_cast<std::uint32_t>(layers.root.size());
+  assignment.usr_layers = static_cast<std::uint32_t>(layers.usr.size());
+  assignment.client = true;
+  std::vector<int> fds;
+  for (const linux::Fd& mount : mounts) fds.push_back(mount.get());
+  fds.push_back(theirs.fd());
+  ShellMaker::assign(shell, assignment, fds);
+  return std::move(ours);
 }
 
 linux::Channel LinuxRuntime::connect(const std::string& id) {
@@ -144,7 +174,8 @@ linux::Channel LinuxRuntime::connect(const std::string& id) {
   const std::lock_guard lock(entry->mutex);
   if (entry->gone) throw_unknown(id);
   if (entry->state != State::running) fail(Code::unavailable, "sandbox '{}' has exited", id);
-  const linux::Fd folder = linux::open_at(sandboxes_.get(), id, O_PATH | O_DIRECTORY);
+  const linux::Fd folder =
+      linux::open_at(sandboxes_.get(), entry->record.unit, O_PATH | O_DIRECTORY);
   return linux::connect_at(folder.get(), kGuestSocket);
 }
 
@@ -159,25 +190,11 @@ void LinuxRuntime::destroy(const std::string& id) {
 }
 
 void LinuxRuntime::end(Entry& entry) {
-  if (entry.state == State::running) {
-    entry.pidfd.send_signal(SIGKILL);
-    if (!entry.pidfd.wait_for_end(Deadline::after(kEndPatience))) {
-      fail(Code::timeout, "sandbox '{}' does not die", entry.record.spec.id);
-    }
-    entry.pidfd.reap();
-    entry.state = State::exited;
-  }
-  erase_traces(entry.record);
-  // Closing it takes it off the watch, mostly before the watcher has looked.
+  pool_->note_request();
+  shells_.unmake(entry.record.unit, entry.record.id_slot, entry.pidfd);
+  entry.state = State::exited;
+  // Closing the pidfd took it off the watch, mostly before the watcher has looked.
   watched_.with([&](auto& watched) { watched.erase(entry.watch_tag); });
-  entry.pidfd = linux::Pidfd();
-}
-
-void LinuxRuntime::erase_traces(const Record& record) {
-  const std::string& id = record.spec.id;
-  cgroups_.remove(id);
-  linux::remove_all_at(sandboxes_.get(), id);
-  id_ranges_.release(record.id_slot);
 }
 
 // What is known without asking the kernel.
@@ -194,7 +211,7 @@ Sandbox LinuxRuntime::describe(const Entry& entry) {
 
 Sandbox LinuxRuntime::describe_with_usage(const Entry& entry) const {
   Sandbox sandbox = describe(entry);
-  const auto cgroup = cgroups_.find(sandbox.id);
+  const auto cgroup = cgroups_.find(entry.record.unit);
   if (!cgroup) return sandbox;
   const linux::CgroupUsage usage = cgroup->usage();
   sandbox.usage = {.memory_bytes = usage.memory_bytes,
@@ -224,6 +241,7 @@ std::vector<Sandbox> LinuxRuntime::list() {
 }
 
 void LinuxRuntime::destroy_all() {
+  pool_->drain();
   for (const Sandbox& sandbox : list()) destroy(sandbox.id);
   linux::remove_all_at(images_.get(), host_image_);
   cgroups_.remove_tree();
@@ -263,12 +281,10 @@ void LinuxRuntime::handle_end(const std::string& id) {
   if (entry->gone || entry->state != State::running) return;
   try {
     if (!entry->pidfd.wait_for_end(Deadline::after(0s))) return;
-    entry->pidfd.reap();
     entry->state = State::exited;
     log::warning("sandbox ended by itself", {{"id", id}});
   } catch (const Error& error) {
-    log::error("sandbox ended by itself, and it was not reaped",
-               {{"id", id}, {"error", error.what()}});
+    log::error("a sandbox seemed to end by itself", {{"id", id}, {"error", error.what()}});
   }
 }
 

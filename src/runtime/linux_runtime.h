@@ -1,17 +1,15 @@
 // The runtime that does the work. Lives in hearth-runtime, as root.
 //
 // Two folders, owned by root and closed to everyone else. One that lasts:
-//   images/host-X/           the layers of image 'host', made anew at every start
-//   stage/                   an empty folder that newborn sandboxes build their file system on
+//   images/host-X/   the layers of image 'host', made anew at every start
 // and one in memory, because what it says is true until the machine goes down and no longer, and
 // because making three files on a disk takes as long as everything else:
-//   sandboxes/ID/record      what there is to know about it; written once its guest is ready
-//   sandboxes/ID/guest.sock  where its guest listens
+//   sandboxes/UNIT/  see shell.h
 //
-// The life of create(): reserve the id -> cgroup with limits -> clone into seven namespaces and the
-// cgroup -> id maps -> airlock builds the root and executes the guest -> guest says ready -> record
-// -> guest may stay. Whatever fails on the way undoes everything before it; a crash of this process
-// on the way ends the guest, and the next start sweeps the rest.
+// The life of create(): reserve the id -> a shell, from the pool or made now -> its assignment: the
+// image's layers, name, user -> the guest says it is done -> record -> guest may stay. Whatever
+// fails on the way undoes everything before it; a crash of this process on the way ends the guest,
+// and the next start sweeps the rest.
 #pragma once
 
 #include <map>
@@ -29,6 +27,7 @@
 #include "runtime/id_ranges.h"
 #include "runtime/record.h"
 #include "runtime/runtime.h"
+#include "runtime/shell_pool.h"
 
 namespace hearth::runtime {
 
@@ -36,6 +35,7 @@ struct LinuxRuntimeOptions {
   int folder_fd = -1;         // the folder that lasts, borrowed
   int memory_folder_fd = -1;  // the one in memory, borrowed
   std::string guest_program;  // path of hearth-guest
+  unsigned warm = 16;         // shells to keep ready
 };
 
 class LinuxRuntime final : public Runtime {
@@ -59,6 +59,7 @@ class LinuxRuntime final : public Runtime {
   unsigned adopted() const { return adopted_; }
   unsigned swept() const { return swept_; }
   std::string describe_cgroups() const { return cgroups_.describe(); }
+  PoolCounts pool_counts() const { return pool_->counts(); }
 
  private:
   // One sandbox. `mutex` serves calls for it one after the other.
@@ -80,9 +81,10 @@ class LinuxRuntime final : public Runtime {
 
   std::shared_ptr<Entry> find(const std::string& id);
   std::shared_ptr<Entry> reserve(const std::string& id);
-  void bring_up(Entry& entry, const SandboxSpec& spec);
+  linux::Channel bring_up(Entry& entry, const SandboxSpec& spec);
+  Shell obtain_shell(const Limits& limits);
+  linux::Channel dress(Shell& shell, const SandboxSpec& spec);
   void end(Entry& entry);
-  void erase_traces(const Record& record);
   static Sandbox describe(const Entry& entry);
   Sandbox describe_with_usage(const Entry& entry) const;
 
@@ -92,12 +94,12 @@ class LinuxRuntime final : public Runtime {
 
   linux::Fd sandboxes_;
   linux::Fd images_;
-  linux::Fd guest_program_;
-  std::string seccomp_filter_;
   std::string boot_id_;
   std::string host_image_;  // name of its folder in images/
   linux::CgroupTree cgroups_;
   IdRanges id_ranges_;
+  Nurseries nurseries_;
+  ShellMaker shells_;
   Guarded<Entries> entries_;
   unsigned adopted_ = 0;
   unsigned swept_ = 0;
@@ -107,6 +109,7 @@ class LinuxRuntime final : public Runtime {
   Guarded<std::map<std::uint64_t, std::string>> watched_;  // epoll tag -> id
   std::uint64_t next_tag_ = 1;                             // guarded by watched_'s lock
   std::jthread watcher_;
+  std::unique_ptr<ShellPool> pool_;
 };
 
 }  // namespace hearth::runtime

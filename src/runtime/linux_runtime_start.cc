@@ -7,16 +7,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/error.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "guest/client.h"
+#include "linux/capabilities.h"
 #include "linux/files.h"
 #include "linux/sealed_memfd.h"
 #include "linux/seccomp_policy.h"
-#include "runtime/birth.h"
 #include "runtime/host_image.h"
 #include "runtime/linux_runtime.h"
 
@@ -40,9 +41,22 @@ std::uint32_t inode_of(int fd) {
   return static_cast<std::uint32_t>(status.st_ino * 2654435761u);
 }
 
-std::string compile_filter() {
-  const std::vector<sock_filter> filter = linux::compile(linux::default_seccomp_policy());
+std::string filter_bytes(const linux::SeccompPolicy& policy) {
+  const std::vector<sock_filter> filter = linux::compile(policy);
   return {reinterpret_cast<const char*>(filter.data()), filter.size() * sizeof(sock_filter)};
+}
+
+guest::NurseryConfig nursery_config(const linux::CgroupTree& cgroups) {
+  const linux::SplitPolicy split = linux::split_default_policy(cgroups.v2_limits());
+  return {.common_filter = filter_bytes(split.common),
+          .closing_filter = filter_bytes(split.closing),
+          .capabilities = linux::default_capabilities().bits()};
+}
+
+// A birth is one processor's work; more of them at once only wait for each other.
+unsigned nursery_count() {
+  constexpr unsigned kMost = 8;
+  return std::clamp(std::thread::hardware_concurrency(), 1U, kMost);
 }
 
 }  // namespace
@@ -50,24 +64,26 @@ std::string compile_filter() {
 LinuxRuntime::LinuxRuntime(const LinuxRuntimeOptions& options, linux::CgroupTree cgroups)
     : sandboxes_(make_folder(options.memory_folder_fd, "sandboxes", 0700)),
       images_(make_folder(options.folder_fd, "images", 0700)),
-      guest_program_(linux::make_sealed_program(options.guest_program)),
-      seccomp_filter_(compile_filter()),
       boot_id_(read_boot_id()),
       cgroups_(std::move(cgroups)),
       id_ranges_(inode_of(options.folder_fd)),
+      nurseries_(linux::make_sealed_program(options.guest_program).get(), nursery_config(cgroups_),
+                 nursery_count()),
+      shells_({.sandboxes_fd = sandboxes_.get(),
+               .cgroups = cgroups_,
+               .id_ranges = id_ranges_,
+               .nurseries = nurseries_}),
       ends_(::epoll_create1(EPOLL_CLOEXEC)) {
   if (!ends_) throw_errno("make an epoll");
-  const linux::Fd stage = make_folder(options.folder_fd, "stage", 0755);
-  if (::fchmod(stage.get(), 0755) != 0) throw_errno("open the stage");
-  if (::fchdir(stage.get()) != 0) throw_errno("enter the stage");
-
   adopt_and_sweep();
   make_host_layers();
   remove_unused_images();
   watcher_ = std::jthread([this](const std::stop_token& stop) { watch_for_ends(stop); });
+  pool_ = std::make_unique<ShellPool>(shells_, Limits{}, options.warm);
 }
 
 LinuxRuntime::~LinuxRuntime() {
+  pool_.reset();
   watcher_.request_stop();
   const linux::Fd wake(::eventfd(1, EFD_CLOEXEC));
   epoll_event event{.events = EPOLLIN, .data = {.u64 = 0}};
@@ -76,27 +92,27 @@ LinuxRuntime::~LinuxRuntime() {
 }
 
 void LinuxRuntime::adopt_and_sweep() {
-  std::set<std::string> ids;
-  for (const std::string& name : linux::list_folder(sandboxes_.get())) ids.insert(name);
+  std::set<std::string> units;
+  for (const std::string& name : linux::list_folder(sandboxes_.get())) units.insert(name);
   // A crash between the two may leave a cgroup without a folder.
-  for (const std::string& id : cgroups_.list()) ids.insert(id);
-  for (const std::string& id : ids) {
-    if (adopt(id)) {
+  for (const std::string& name : cgroups_.list()) units.insert(name);
+  for (const std::string& unit : units) {
+    if (adopt(unit)) {
       ++adopted_;
       continue;
     }
-    sweep(id);
+    sweep(unit);
     ++swept_;
   }
 }
 
 // False for everything that is not a living sandbox of ours.
-bool LinuxRuntime::adopt(const std::string& id) {
+bool LinuxRuntime::adopt(const std::string& unit) {
   try {
     const linux::Fd folder =
-        linux::open_at(sandboxes_.get(), id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    const Record record = parse_record(linux::read_file_at(folder.get(), "record"));
-    if (record.boot_id != boot_id_ || record.spec.id != id) return false;
+        linux::open_at(sandboxes_.get(), unit, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    const Record record = parse_record(linux::read_file_at(folder.get(), kRecord));
+    if (record.boot_id != boot_id_ || record.unit != unit) return false;
     auto pidfd = linux::Pidfd::find(record.pid);
     // In this order: what the pidfd names cannot change any more.
     if (!pidfd || linux::start_time_of(record.pid) != record.start_time) return false;
@@ -105,6 +121,7 @@ bool LinuxRuntime::adopt(const std::string& id) {
     if (guest.hello(Deadline::after(kHelloPatience)).protocol != guest::kProtocolVersion)
       return false;
 
+    const std::string& id = record.spec.id;
     auto entry = std::make_shared<Entry>();
     entry->record = record;
     entry->pidfd = std::move(*pidfd);
@@ -113,18 +130,18 @@ bool LinuxRuntime::adopt(const std::string& id) {
     entries_.with([&](Entries& entries) { entries.emplace(id, entry); });
     return true;
   } catch (const Error& error) {
-    log::debug("not adopted", {{"id", id}, {"error", error.what()}});
+    log::debug("not adopted", {{"unit", unit}, {"error", error.what()}});
     return false;
   }
 }
 
-void LinuxRuntime::sweep(const std::string& id) {
-  log::info("sweeping the remains of a sandbox", {{"id", id}});
+void LinuxRuntime::sweep(const std::string& unit) {
+  log::info("sweeping the remains of a sandbox", {{"unit", unit}});
   try {
     // A guest that we cannot speak to any more is still a process to end.
     const linux::Fd folder =
-        linux::open_at(sandboxes_.get(), id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    const Record record = parse_record(linux::read_file_at(folder.get(), "record"));
+        linux::open_at(sandboxes_.get(), unit, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    const Record record = parse_record(linux::read_file_at(folder.get(), kRecord));
     auto pidfd = record.boot_id == boot_id_ ? linux::Pidfd::find(record.pid) : std::nullopt;
     if (pidfd && linux::start_time_of(record.pid) == record.start_time) {
       pidfd->send_signal(SIGKILL);
@@ -133,8 +150,8 @@ void LinuxRuntime::sweep(const std::string& id) {
   } catch (const Error&) {
     // No record, no process: it was never kept.
   }
-  cgroups_.remove(id);
-  linux::remove_all_at(sandboxes_.get(), id);
+  cgroups_.remove(unit);
+  linux::remove_all_at(sandboxes_.get(), unit);
 }
 
 void LinuxRuntime::make_host_layers() {

@@ -7,7 +7,6 @@
 #include "runtime/id_ranges.h"
 #include "runtime/protocol.h"
 #include "runtime/record.h"
-#include "runtime/root_plan.h"
 
 namespace hearth::runtime {
 namespace {
@@ -99,31 +98,6 @@ TEST(IdRanges, StayClearOfAccountsAndOfEachOther) {
   EXPECT_EQ(first.first + first.count, second.first);
   // Ids are signed to some programs.
   EXPECT_LE(std::uint64_t{last.first} + last.count, std::uint64_t{0x8000'0000});
-}
-
-TEST(RootPlan, EndsInTheNewRootAndHidesWhatTellsOfTheHost) {
-  const auto steps = plan_root({.layer_fds = {5}, .usr_layer_fds = {6, 7}, .disk_bytes = 4096});
-
-  EXPECT_EQ(steps.back().kind, init::Step::Kind::enter_root);
-  const auto has = [&](const std::string& target) {
-    return std::ranges::any_of(steps, [&](const init::Step& step) {
-      return step.kind == init::Step::Kind::mount && step.target == target;
-    });
-  };
-  for (const char* target : {"root", "root/usr", "root/proc", "root/sys", "root/dev",
-                             "root/proc/sys", "root/sys/firmware", "root/dev/pts"}) {
-    EXPECT_TRUE(has(target)) << target;
-  }
-  const auto tmpfs = std::ranges::find(steps, init::Step::Kind::enter_tmpfs, &init::Step::kind);
-  EXPECT_TRUE(tmpfs->options.starts_with("size=4096,")) << tmpfs->options;
-  const auto usr = std::ranges::find(steps, "root/usr", &init::Step::target);
-  EXPECT_EQ(usr->options.find("lowerdir=u0:u1"), 0u) << usr->options;
-}
-
-TEST(RootPlan, AnImageWithItsOwnUsrNeedsNoSecondOverlay) {
-  for (const init::Step& step : plan_root({.layer_fds = {5}})) {
-    EXPECT_NE(step.target, "root/usr");
-  }
 }
 
 }  // namespace

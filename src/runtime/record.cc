@@ -9,7 +9,7 @@ namespace hearth::runtime {
 namespace {
 
 // On disk. A file with another number was written by a version that this one does not understand.
-constexpr std::uint32_t kFormat = 1;
+constexpr std::uint32_t kFormat = 2;
 
 }  // namespace
 
@@ -21,6 +21,7 @@ std::string encode(const Record& record) {
       .u32(static_cast<std::uint32_t>(record.pid))
       .u64(record.start_time)
       .text(record.boot_id)
+      .text(record.unit)
       .u32(record.id_slot)
       .text(record.image_folder);
   return std::move(out).take();
@@ -36,6 +37,7 @@ Record parse_record(std::string_view bytes) {
   record.pid = static_cast<std::int32_t>(in.u32());
   record.start_time = in.u64();
   record.boot_id = in.text();
+  record.unit = in.text();
   record.id_slot = in.u32();
   record.image_folder = in.text();
   in.end();

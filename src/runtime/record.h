@@ -10,12 +10,16 @@
 
 namespace hearth::runtime {
 
+// Its file, in the sandbox's folder.
+inline constexpr const char* kRecord = "record";
+
 struct Record {
   SandboxSpec spec;
   Time created;
   std::int32_t pid = 0;
   std::uint64_t start_time = 0;  // of pid 1; together they name one process until reboot
   std::string boot_id;           // of the machine: after a reboot a record means nothing
+  std::string unit;              // what its folder and its cgroup are called
   std::uint32_t id_slot = 0;     // which range of user ids
   std::string image_folder;      // that its layers come from
 };

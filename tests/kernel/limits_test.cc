@@ -79,43 +79,13 @@ TEST_F(Limit, RootInsideKillsEverythingButTheGuest) {
   request.command = {"sleep", "1000"};
   victim.start(request, {});
 
-  try {
-    sh("kill -9 -1");  // spares only the one who calls it
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(),
-              Code::unavailable);  // its own spawner was faster dead than it was told of
-  }
+  sh("kill -9 -1");  // spares only the one who calls it
   EXPECT_EQ(victim.wait(Deadline::after(5s))->status.signal, SIGKILL);
+  EXPECT_EQ(sh("echo alive").output, "alive\n");
 
-  // The spawner died too. A command that was on its way may fail, the next one runs.
-  const Deadline deadline = Deadline::after(10s);
-  std::string output;
-  while (output.empty() && !deadline.passed()) {
-    try {
-      output = sh("echo alive").output;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Code::unavailable);
-    }
-  }
-  EXPECT_EQ(output, "alive\n");
-
-  // The new spawner is under the limits as well.
+  // Whatever starts commands is under the limits as before.
   sh("sleep 100 >/dev/null 2>&1 &");
   EXPECT_GE(runtime().get(id_).usage.pids, 2u);
-}
-
-TEST_F(Limit, AStoppedSpawnerIsReplaced) {
-  // The guest's oldest child is the spawner. Whoever stops it may be the one who waits: the spawner
-  // stands still before it has told of his birth.
-  for (const char* script : {"kill -STOP 2", "echo held up"}) {
-    try {
-      sh(script);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Code::unavailable);
-      break;
-    }
-  }
-  EXPECT_EQ(sh("echo alive").output, "alive\n");
 }
 
 TEST_F(Limit, TimeoutEndsTheWholeTree) {

@@ -41,8 +41,7 @@ void add_cgroups(const fs::path& root, std::set<std::string>& found) {
   for (const auto& entry : fs::directory_iterator(root / "hearth", ignored)) {
     if (!entry.is_directory()) continue;
     for (const auto& leaf : fs::directory_iterator(entry.path(), ignored)) {
-      // The shared leaf of a tree stays with the tree.
-      if (leaf.is_directory() && leaf.path().filename() != ".free") found.insert(leaf.path());
+      if (leaf.is_directory()) found.insert(leaf.path());
     }
   }
 }
@@ -62,7 +61,7 @@ bool is_number(const std::string& text) {
 
 }  // namespace
 
-TestEngine::TestEngine() {
+TestEngine::TestEngine(unsigned warm) : warm_(warm) {
   char path[] = "/tmp/hearth-test-XXXXXX";
   if (::mkdtemp(path) == nullptr) throw_errno("make a state folder");
   state_dir_ = path;
@@ -89,7 +88,9 @@ void TestEngine::start() {
                                     "--ready-fd",
                                     "9",
                                     "--log-level",
-                                    "warning"};
+                                    "warning",
+                                    "--warm",
+                                    std::to_string(warm_)};
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -170,7 +171,11 @@ HostState look_at_host() {
     std::ifstream name(process.path() / "comm");
     std::string text;
     std::getline(name, text);
-    if (text.starts_with("hearth-guest")) guests.insert(process.path().filename());
+    // Nurseries are the engine's, and live where we do.
+    std::error_code gone;
+    const bool inside =
+        fs::read_symlink(process.path() / "ns/pid", gone) != fs::read_symlink("/proc/self/ns/pid");
+    if (text.starts_with("hearth-guest") && inside) guests.insert(process.path().filename());
   }
   for (const char* memory : {"/run/hearth", "/dev/shm/hearth"}) {
     std::error_code none;

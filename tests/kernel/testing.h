@@ -18,7 +18,9 @@ namespace hearth::runtime {
 
 class TestEngine {
  public:
-  TestEngine();
+  // Without shells made ahead, unless that is what a test is about: what is there is then there
+  // because somebody asked for it.
+  explicit TestEngine(unsigned warm = 0);
   TestEngine(const TestEngine&) = delete;
   TestEngine& operator=(const TestEngine&) = delete;
   ~TestEngine();
@@ -35,6 +37,7 @@ class TestEngine {
   int pid() const { return pid_; }
 
  private:
+  unsigned warm_;
   std::string state_dir_;
   int pid_ = 0;
   std::unique_ptr<RuntimeClient> client_;

@@ -1,0 +1,224 @@
+#include "guest/nursery.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+
+#include "base/error.h"
+#include "guest/boot.h"
+#include "guest/confine.h"
+#include "guest/server.h"
+#include "guest/stage.h"
+#include "linux/capabilities.h"
+#include "linux/clone.h"
+
+namespace hearth::guest {
+namespace {
+
+constexpr std::uint64_t kNamespaces = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET |
+                                      CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+
+std::string make_uuid() {
+  std::array<unsigned char, 16> bytes{};
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+    throw_errno("get random bytes");
+  bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0f) | 0x40);  // version 4
+  bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3f) | 0x80);
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += fmt::format("{:02x}", bytes[i]);
+  }
+  return text;
+}
+
+// What arrives with an order, in its order.
+struct ShellParts {
+  linux::Channel boot;
+  linux::Fd listen;
+  SpawnPlace place;
+  linux::Fd guest_cgroup;
+};
+
+ShellParts take_parts(const ShellOrder& order, std::vector<linux::Fd> fds) {
+  const std::size_t wanted =
+      2 + order.join_count + (order.guest_cgroup ? 1 : 0) + (order.command_cgroup ? 1 : 0);
+  if (fds.size() != wanted)
+    fail(Code::invalid, "an order with {} descriptors instead of {}", fds.size(), wanted);
+  auto next = fds.begin();
+  ShellParts parts;
+  parts.boot = linux::Channel(std::move(*next++));
+  parts.listen = std::move(*next++);
+  for (std::uint32_t i = 0; i < order.join_count; ++i)
+    parts.place.join_files.push_back(std::move(*next++));
+  if (order.guest_cgroup) parts.guest_cgroup = std::move(*next++);
+  if (order.command_cgroup) parts.place.cgroup = std::move(*next++);
+  return parts;
+}
+
+// Until now the newborn's ids are not mapped, it is nobody with all capabilities. The raw calls:
+// there is one thread, and glibc's way of telling others is not for a copy made behind its back.
+void take_identity() {
+  if (::syscall(SYS_setresgid, 0, 0, 0) != 0 || ::syscall(SYS_setgroups, 0, nullptr) != 0 ||
+      ::syscall(SYS_setresuid, 0, 0, 0) != 0) {
+    throw_errno("become root of the user namespace");
+  }
+}
+
+std::vector<int> borrow(std::span<const linux::Fd> fds) {
+  std::vector<int> numbers;
+  for (const linux::Fd& fd : fds) numbers.push_back(fd.get());
+  return numbers;
+}
+
+class Shell {
+ public:
+  Shell(ShellParts parts, const NurseryConfig& config)
+      : parts_(std::move(parts)), config_(config) {}
+
+  // From birth to the end of the sandbox.
+  void live() {
+    take_identity();
+    parts_.guest_cgroup.reset();
+    bring_up_loopback();
+    build_stage(make_uuid());
+    Spawner spawner(std::move(parts_.place), capabilities());
+    parts_.boot.send(kReady);
+
+    auto message = parts_.boot.receive();
+    if (!message) return;
+    const Assignment assignment = parse_assignment(message->bytes);
+    take_on(assignment, message->fds);
+    spawner.set_cpus(assignment.cpus);
+    ServerOptions options;
+    options.listen = std::move(parts_.listen);
+    if (assignment.client) options.first_client = linux::Channel(std::move(message->fds.back()));
+    message.reset();
+    options.boot = std::move(parts_.boot);
+    options.environment = assignment.environment;
+    options.user = assignment.user;
+    options.directory = assignment.directory;
+    Server(std::move(options), spawner).run();
+  }
+
+  void complain(const char* why) noexcept {
+    try {
+      if (parts_.boot) parts_.boot.send(why);
+    } catch (const Error&) {
+      // The runtime is gone, and so are we.
+    }
+  }
+
+ private:
+  linux::CapabilitySet capabilities() const {
+    return linux::CapabilitySet::from_bits(config_.capabilities);
+  }
+
+  void take_on(const Assignment& assignment, std::span<const linux::Fd> fds) {
+    const std::size_t mounts =
+        assignment.layers + assignment.usr_layers + assignment.attachments.size();
+    if (fds.size() != mounts + (assignment.client ? 1 : 0))
+      fail(Code::internal, "an assignment with {} descriptors", fds.size());
+    const std::vector<int> numbers = borrow(fds);
+    const std::span all(numbers);
+    enter_root({.layers = all.first(assignment.layers),
+                .usr_layers = all.subspan(assignment.layers, assignment.usr_layers),
+                .attachments = assignment.attachments,
+                .attachment_fds = all.subspan(assignment.layers + assignment.usr_layers),
+                .disk_bytes = assignment.disk_bytes});
+    name_host({.hostname = assignment.hostname,
+               .hosts = assignment.hosts,
+               .resolv_conf = assignment.resolv_conf});
+    confine(capabilities(), config_.closing_filter);
+  }
+
+  ShellParts parts_;
+  const NurseryConfig& config_;
+};
+
+class Nursery {
+ public:
+  explicit Nursery(linux::Channel channel) : channel_(std::move(channel)) {}
+
+  void run() {
+    const auto first = channel_.receive();
+    if (!first) return;
+    try {
+      config_ = parse_nursery_config(first->bytes);
+      prepare();
+    } catch (const Error& error) {
+      return channel_.send(error.what());
+    }
+    channel_.send(kReady);
+    while (auto message = channel_.receive()) {
+      try {
+        const linux::Forked newborn = give_birth(std::move(*message));
+        const int pidfd = newborn.pidfd.fd();
+        channel_.send(fmt::to_string(newborn.pid), {&pidfd, 1});
+      } catch (const Error& error) {
+        channel_.send(error.what());
+      }
+    }
+  }
+
+ private:
+  void prepare() {
+    ::prctl(PR_SET_NAME, "hearth-guest", 0, 0, 0);
+    // Whoever holds a pidfd learns of an end; there is nobody here to wait for it.
+    ::signal(SIGCHLD, SIG_IGN);
+    make_nursery_root();
+    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) throw_errno("set no_new_privs");
+    install_filter(config_.common_filter);
+    // Enough to map a newborn's ids; what is born in a user namespace has all rights there.
+    if (const int error = linux::limit_capabilities({CAP_SETUID, CAP_SETGID}); error != 0)
+      throw_errno_text(error, "give up capabilities");
+  }
+
+  linux::Forked give_birth(linux::Message message) {
+    const ShellOrder order = parse_shell_order(message.bytes);
+    ShellParts parts = take_parts(order, std::move(message.fds));
+    linux::Pipe go = linux::make_pipe();
+    linux::Forked newborn = linux::fork_into(kNamespaces, parts.guest_cgroup.get());
+    if (newborn.pid == 0) become_shell(std::move(parts), std::move(go));
+    linux::write_id_maps(newborn.pid, order.ids);
+    linux::write_all(go.write.get(), "g");
+    return newborn;
+  }
+
+  // `go` closes without a word when something went wrong meanwhile.
+  [[noreturn]] void become_shell(ShellParts parts, linux::Pipe go) {
+    channel_ = linux::Channel();
+    go.write.reset();
+    char byte = 0;
+    const bool mapped = ::read(go.read.get(), &byte, 1) == 1;
+    go.read.reset();
+    ::signal(SIGCHLD, SIG_DFL);
+    Shell shell(std::move(parts), config_);
+    int status = 1;
+    try {
+      if (mapped) shell.live();
+      status = 0;
+    } catch (const std::exception& error) {
+      shell.complain(error.what());
+    }
+    ::_exit(status);
+  }
+
+  linux::Channel channel_;
+  NurseryConfig config_;
+};
+
+}  // namespace
+
+void run_nursery(linux::Channel channel) {
+  Nursery(std::move(channel)).run();
+}
+
+}  // namespace hearth::guest

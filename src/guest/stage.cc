@@ -1,0 +1,286 @@
+#include "guest/stage.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <array>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "linux/fd.h"
+#include "linux/mounts.h"
+
+namespace hearth::guest {
+namespace {
+
+// Kernel memory outside the size limit of a tmpfs: about a kilobyte each.
+constexpr unsigned kMaxInodes = 1'000'000;
+
+constexpr unsigned long kInert = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+
+void mount(const char* type, const char* target, unsigned long flags, const char* options = "") {
+  if (::mount(type, target, type, flags, options) != 0) {
+    throw_errno("mount {} on '{}' ({})", type, target, options);
+  }
+}
+
+void bind(const char* source, const char* target) {
+  if (::mount(source, target, nullptr, MS_BIND, nullptr) != 0)
+    throw_errno("mount '{}' on '{}'", source, target);
+}
+
+void make_folder(const char* path, unsigned mode = 0755) {
+  if (::mkdir(path, mode) != 0 && errno != EEXIST) throw_errno("make folder '{}'", path);
+}
+
+void make_link(const char* path, const char* to) {
+  if (::symlink(to, path) != 0) throw_errno("make link '{}'", path);
+}
+
+void write_new_file(const char* path, const std::string& text) {
+  linux::write_all(linux::open_at(AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL, 0444).get(), text);
+}
+
+bool exists(const char* path) {
+  return ::access(path, F_OK) == 0;
+}
+
+void move_to(const char* source, int target_fd, const char* name) {
+  if (::syscall(SYS_move_mount, AT_FDCWD, source, target_fd, "", MOVE_MOUNT_T_EMPTY_PATH) != 0)
+    throw_errno("move '{}' into the sandbox's root", name);
+}
+
+void attach(int mount_fd, int target_fd, const std::string& target) {
+  constexpr unsigned kEmptyPaths = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH;
+  if (::syscall(SYS_move_mount, mount_fd, "", target_fd, "", kEmptyPaths) != 0)
+    throw_errno("attach a mount at '{}'", target);
+}
+
+// `new_root` becomes the root folder; what was it before is let go of with all below it.
+// pivot_root(2) with both arguments the same stacks the new root on the old one.
+void pivot_to(const char* new_root) {
+  if (::chdir(new_root) != 0) throw_errno("enter '{}'", new_root);
+  if (::syscall(SYS_pivot_root, ".", ".") != 0) throw_errno("make '{}' the root", new_root);
+  if (::umount2(".", MNT_DETACH) != 0) throw_errno("let go of the old root");
+  if (::chdir("/") != 0) throw_errno("enter the new root");
+}
+
+// --- the nursery's root
+
+struct Device {
+  const char* name;
+  unsigned major, minor;
+};
+constexpr Device kNodes[] = {{"null", 1, 3},   {"zero", 1, 5},    {"full", 1, 7},
+                             {"random", 1, 8}, {"urandom", 1, 9}, {"tty", 5, 0}};
+
+void make_device(const Device& device) {
+  const std::string path = fmt::format("devices/{}", device.name);
+  if (::mknod(path.c_str(), S_IFCHR, makedev(device.major, device.minor)) == 0) {
+    if (::chmod(path.c_str(), 0666) != 0) throw_errno("open device '{}' to all", device.name);
+    return;
+  }
+  if (errno != EPERM) throw_errno("make device '{}'", device.name);
+  // Inside somebody else's container: its own device serves as well.
+  if (::mknod(path.c_str(), S_IFREG | 0666, 0) != 0) throw_errno("make '{}'", path);
+  bind(fmt::format("/dev/{}", device.name).c_str(), path.c_str());
+}
+
+void make_mount_read_only(const char* path, unsigned long flags) {
+  if (::mount(nullptr, path, nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | flags, nullptr) != 0)
+    throw_errno("make '{}' read-only", path);
+}
+
+void make_devices() {
+  make_folder("devices");
+  for (const Device& device : kNodes) make_device(device);
+  for (const char* folder : {"devices/pts", "devices/shm", "devices/mqueue"}) make_folder(folder);
+  make_link("devices/ptmx", "pts/ptmx");
+  make_link("devices/fd", "/proc/self/fd");
+  make_link("devices/stdin", "/proc/self/fd/0");
+  make_link("devices/stdout", "/proc/self/fd/1");
+  make_link("devices/stderr", "/proc/self/fd/2");
+  bind("devices", "devices");
+  make_mount_read_only("devices", MS_NOSUID | MS_NOEXEC);
+}
+
+void make_nothing() {
+  make_folder("nothing", 0555);
+  bind("nothing", "nothing");
+  make_mount_read_only("nothing", kInert);
+}
+
+// --- the stage
+
+// Nothing to see here.
+void mask(const char* path) {
+  struct stat status{};
+  if (::stat(path, &status) != 0) return;
+  bind(S_ISDIR(status.st_mode) ? kNothing : "/devices/null", path);
+}
+
+void make_read_only(const char* path) {
+  if (!exists(path)) return;
+  bind(path, path);
+  make_mount_read_only(path, kInert);
+}
+
+void build_proc(const std::string& boot_id) {
+  make_folder("proc");
+  mount("proc", "proc", kInert);
+  // Namespaces bring capabilities, and with them most of the kernel's attack surface. The system
+  // call filter refuses them too; this holds where it cannot look.
+  linux::write_file_at(AT_FDCWD, "proc/sys/user/max_user_namespaces", "0");
+  for (const char* path :
+       {"proc/acpi", "proc/asound", "proc/interrupts", "proc/kcore", "proc/keys", "proc/key-users",
+        "proc/latency_stats", "proc/sched_debug", "proc/scsi", "proc/timer_list"}) {
+    mask(path);
+  }
+  for (const char* path : {"proc/bus", "proc/fs", "proc/irq", "proc/sys", "proc/sysrq-trigger"}) {
+    make_read_only(path);
+  }
+  // The host's is the same in all sandboxes, and tells them that they share one.
+  write_new_file("boot_id", boot_id + "\n");
+  bind("boot_id", "proc/sys/kernel/random/boot_id");
+  make_mount_read_only("proc/sys/kernel/random/boot_id", kInert);
+}
+
+void build_sys() {
+  make_folder("sys");
+  mount("sysfs", "sys", MS_RDONLY | kInert);
+  for (const char* path : {"sys/firmware", "sys/devices/virtual/powercap"}) mask(path);
+}
+
+void build_dev() {
+  make_folder("dev");
+  make_folder("shm", 01777);
+  // mkdir(2) minds the umask.
+  if (::chmod("shm", 01777) != 0) throw_errno("open /dev/shm to everybody");
+  bind(kDevices, "dev");
+  mount("devpts", "dev/pts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620,gid=5");
+  bind("shm", "dev/shm");
+  if (exists("/proc/sys/fs/mqueue")) mount("mqueue", "dev/mqueue", kInert);
+}
+
+// --- the root
+
+// Where something is mounted: a place in `root_fd` that no link of the image leads away from. What
+// is in the way, or missing, is replaced.
+linux::Fd place_in_root(int root_fd, const char* name) {
+  open_how how{.flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+               .mode = 0,
+               .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+  for (int tries = 0; tries < 2; ++tries) {
+    const long fd = ::syscall(SYS_openat2, root_fd, name, &how, sizeof how);
+    if (fd >= 0) return linux::Fd(static_cast<int>(fd));
+    if (errno != ENOENT && errno != ELOOP && errno != ENOTDIR)
+      throw_errno("look for '/{}' in the image", name);
+    ::unlinkat(root_fd, name, 0);
+    if (::mkdirat(root_fd, name, 0755) != 0) throw_errno("make '/{}' in the image", name);
+  }
+  fail(Code::invalid, "'/{}' of the image is no folder", name);
+}
+
+// Follows links as a process inside would, and makes what is missing.
+linux::Fd place_for(int root_fd, const Attachment& attachment) {
+  std::string path;
+  std::string_view rest = attachment.target;
+  while (!rest.empty()) {
+    const std::size_t slash = rest.find('/');
+    const std::string_view part = rest.substr(0, slash);
+    rest.remove_prefix(slash == std::string_view::npos ? rest.size() : slash + 1);
+    if (part.empty() || part == ".") continue;
+    if (part == "..") fail(Code::invalid, "mount target '{}' has '..' in it", attachment.target);
+    const bool last = rest.find_first_not_of('/') == std::string_view::npos;
+    const bool file = last && !attachment.folder;
+
+    open_how how{.flags = O_PATH | O_CLOEXEC, .mode = 0, .resolve = RESOLVE_IN_ROOT};
+    const std::string parent = path.empty() ? "." : path;
+    path += path.empty() ? std::string(part) : "/" + std::string(part);
+    linux::Fd found(
+        static_cast<int>(::syscall(SYS_openat2, root_fd, path.c_str(), &how, sizeof how)));
+    if (found && !last) continue;
+    if (found) return found;
+    if (errno != ENOENT) throw_errno("look for mount target '{}'", attachment.target);
+    const linux::Fd above(
+        static_cast<int>(::syscall(SYS_openat2, root_fd, parent.c_str(), &how, sizeof how)));
+    if (!above) throw_errno("look for mount target '{}'", attachment.target);
+    const std::string name(part);
+    const int made = file ? ::mknodat(above.get(), name.c_str(), S_IFREG | 0644, 0)
+                          : ::mkdirat(above.get(), name.c_str(), 0755);
+    if (made != 0) throw_errno("make mount target '{}'", attachment.target);
+    if (last) return linux::open_at(above.get(), name, O_PATH | O_NOFOLLOW);
+  }
+  fail(Code::invalid, "'{}' is no mount target", attachment.target);
+}
+
+// Mounts an overlay over the layers, with `prefix` before the names of all folders it needs.
+void mount_overlay(const std::string& prefix, std::span<const int> layers, const char* target) {
+  linux::OverlayLayers overlay{
+      .upper = prefix + "upper", .work = prefix + "work", .userxattr = true};
+  make_folder(overlay.upper.c_str());
+  make_folder(overlay.work.c_str());
+  for (const int layer : layers) {
+    overlay.lowers.push_back(fmt::format("{}{}", prefix, overlay.lowers.size()));
+    make_folder(overlay.lowers.back().c_str());
+    linux::attach_mount(layer, overlay.lowers.back());
+  }
+  mount("overlay", target, MS_NODEV, linux::overlay_options(overlay).c_str());
+}
+
+}  // namespace
+
+void make_nursery_root() {
+  if (::unshare(CLONE_NEWNS) != 0) throw_errno("make a mount namespace");
+  // Any folder will do to mount on: it is in no other namespace, and gone with this one.
+  mount("tmpfs", "/dev", MS_NOSUID, "mode=0755");
+  if (::chdir("/dev") != 0) throw_errno("enter the nursery's root");
+  for (const char* folder : {"proc", "sys", "stage"}) make_folder(folder);
+  bind("/proc", "proc");
+  bind("/sys", "sys");
+  make_devices();
+  make_nothing();
+  pivot_to(".");
+}
+
+void build_stage(const std::string& boot_id) {
+  if (::chdir(kStage) != 0) throw_errno("enter the stage");
+  const std::string options = fmt::format("nr_inodes={},mode=0755", kMaxInodes);
+  mount("tmpfs", ".", MS_NOSUID | MS_NODEV, options.c_str());
+  // The working folder is what lies below the mount.
+  if (::chdir(kStage) != 0) throw_errno("enter the stage");
+  make_folder("root");
+  build_proc(boot_id);
+  build_sys();
+  build_dev();
+}
+
+void enter_root(const RootMounts& mounts) {
+  if (mounts.disk_bytes != 0) {
+    const std::string size = fmt::format("size={},nr_inodes={}", mounts.disk_bytes, kMaxInodes);
+    if (::mount(nullptr, ".", nullptr, MS_REMOUNT | MS_NOSUID | MS_NODEV, size.c_str()) != 0)
+      throw_errno("limit the writable layer to {} bytes", mounts.disk_bytes);
+  }
+  mount_overlay("l", mounts.layers, "root");
+  linux::Fd root = linux::open_at(AT_FDCWD, "root", O_PATH | O_DIRECTORY);
+  if (!mounts.usr_layers.empty()) mount_overlay("u", mounts.usr_layers, "root/usr");
+  for (const char* tree : {"proc", "sys", "dev"}) {
+    move_to(tree, place_in_root(root.get(), tree).get(), tree);
+  }
+  for (std::size_t i = 0; i < mounts.attachments.size(); ++i) {
+    const Attachment& attachment = mounts.attachments[i];
+    attach(mounts.attachment_fds[i], place_for(root.get(), attachment).get(), attachment.target);
+  }
+  root.reset();
+  pivot_to("root");
+}
+
+}  // namespace hearth::guest

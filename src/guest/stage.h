@@ -1,0 +1,46 @@
+// The file system of a sandbox, built from inside it.
+//
+// First the stage, which is the same for every sandbox and can be built before anyone knows what it
+// will hold: a tmpfs of its own, and on it /proc, /sys and /dev as trees that wait to be moved into
+// place. Then, on a word, the image: an overlay of its layers with the tmpfs as the writable one,
+// the three trees moved into it, volumes attached, and all of that made the root; the old root, and
+// with it everything of the host, is let go of.
+//
+// Runs as root of the sandbox's own namespaces, before it gives up its rights. What an image brings
+// is hostile: nothing in it can lead a mount outside of it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "guest/boot.h"
+
+namespace hearth::guest {
+
+// The nursery's root folder: what a shell finds there, and nothing else of the host.
+inline constexpr const char* kDevices = "/devices";  // device nodes, links, mount points
+inline constexpr const char* kNothing = "/nothing";  // an empty folder
+inline constexpr const char* kStage = "/stage";      // an empty folder to build on
+
+// For the nursery: makes that root folder, in a mount namespace of its own, and enters it. Leaves
+// nothing behind when the process ends. Throws Error.
+void make_nursery_root();
+
+// For the shell: builds the stage, which becomes the working folder. `boot_id` is what
+// /proc/sys/kernel/random/boot_id will say. Throws Error.
+void build_stage(const std::string& boot_id);
+
+// Borrowed descriptors of detached mounts.
+struct RootMounts {
+  std::span<const int> layers;      // of the root, topmost first
+  std::span<const int> usr_layers;  // empty: /usr is in the root's
+  std::span<const Attachment> attachments;
+  std::span<const int> attachment_fds;
+  std::uint64_t disk_bytes = 0;
+};
+
+// Builds the root on the stage and enters it. Throws Error.
+void enter_root(const RootMounts& mounts);
+
+}  // namespace hearth::guest

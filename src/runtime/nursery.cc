@@ -1,0 +1,119 @@
+#include "runtime/nursery.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <charconv>
+
+#include "base/error.h"
+
+namespace hearth::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Making namespaces takes a millisecond. A machine so busy that it takes longer than this is better
+// served by an honest failure.
+constexpr Duration kPatience = 20s;
+
+// Its channel, and behind it the program that it is executed from.
+constexpr int kChannelFd = 3;
+constexpr int kProgramFd = 4;
+
+// Owns what posix_spawn(3) is told.
+struct SpawnRules {
+  SpawnRules() {
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+  }
+  SpawnRules(const SpawnRules&) = delete;
+  SpawnRules& operator=(const SpawnRules&) = delete;
+  ~SpawnRules() {
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+  }
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+};
+
+pid_t start_program(int program_fd, int channel_fd) {
+  HEARTH_ASSERT(program_fd > kProgramFd && channel_fd > kProgramFd);
+  SpawnRules rules;
+  posix_spawn_file_actions_addopen(&rules.actions, STDIN_FILENO, "/dev/null", O_RDWR, 0);
+  posix_spawn_file_actions_adddup2(&rules.actions, STDIN_FILENO, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&rules.actions, STDIN_FILENO, STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&rules.actions, channel_fd, kChannelFd);
+  posix_spawn_file_actions_adddup2(&rules.actions, program_fd, kProgramFd);
+  // What whoever started us left open would be open in every sandbox.
+  posix_spawn_file_actions_addclosefrom_np(&rules.actions, kProgramFd + 1);
+  sigset_t none;
+  sigset_t all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  posix_spawnattr_setsigmask(&rules.attributes, &none);
+  posix_spawnattr_setsigdefault(&rules.attributes, &all);
+  posix_spawnattr_setflags(&rules.attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+
+  const std::string path = fmt::format("/proc/self/fd/{}", kProgramFd);
+  std::string name = "hearth-guest";
+  std::string role = "--nursery";
+  char* const command[] = {name.data(), role.data(), nullptr};
+  char* const environment[] = {nullptr};
+  pid_t pid = 0;
+  const int error =
+      ::posix_spawn(&pid, path.c_str(), &rules.actions, &rules.attributes, command, environment);
+  if (error != 0) throw_errno_text(error, "start a nursery");
+  return pid;
+}
+
+}  // namespace
+
+Nursery::Nursery(int guest_program_fd, const guest::NurseryConfig& config) {
+  auto [ours, theirs] = linux::Channel::make_pair();
+  pid_ = start_program(guest_program_fd, theirs.fd());
+  theirs = linux::Channel();
+  channel_ = std::move(ours);
+  channel_.send(encode(config));
+  const auto answer = channel_.receive(Deadline::after(kPatience));
+  if (!answer) fail(Code::internal, "a nursery ended before it was ready");
+  if (answer->bytes != guest::kReady) fail(Code::internal, "a nursery: {}", answer->bytes);
+}
+
+Nursery::~Nursery() {
+  channel_ = linux::Channel();  // which is its sign to end
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+}
+
+linux::Forked Nursery::order(const guest::ShellOrder& order, std::span<const int> fds) {
+  const std::lock_guard lock(mutex_);
+  busy_ = true;
+  const std::string text = encode(order);
+  channel_.send(text, fds);
+  auto answer = channel_.receive(Deadline::after(kPatience));
+  busy_ = false;
+  if (!answer) fail(Code::unavailable, "the nursery is gone; the runtime must be started again");
+  const std::string& bytes = answer->bytes;
+  pid_t pid = 0;
+  const auto [end, error] = std::from_chars(bytes.data(), bytes.data() + bytes.size(), pid);
+  if (error != std::errc() || pid <= 0 || answer->fds.size() != 1)
+    fail(Code::internal, "{}", bytes);
+  return {.pid = pid, .pidfd = linux::Pidfd(std::move(answer->fds.front()))};
+}
+
+Nurseries::Nurseries(int guest_program_fd, const guest::NurseryConfig& config, unsigned count) {
+  for (unsigned i = 0; i < count; ++i)
+    all_.push_back(std::make_unique<Nursery>(guest_program_fd, config));
+}
+
+linux::Forked Nurseries::order(const guest::ShellOrder& order, std::span<const int> fds) {
+  for (const auto& nursery : all_) {
+    if (!nursery->busy()) return nursery->order(order, fds);
+  }
+  return all_[turn_++ % all_.size()]->order(order, fds);
+}
+
+}  // namespace hearth::runtime

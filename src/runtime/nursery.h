@@ -1,0 +1,55 @@
+// The runtime's end of nurseries (guest/nursery.h): processes that shells are born from.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "guest/boot.h"
+#include "linux/channel.h"
+#include "linux/clone.h"
+
+namespace hearth::runtime {
+
+// One process. A birth keeps it busy for as long as the kernel takes to make namespaces, hence
+// several.
+class Nursery {
+ public:
+  // Returns when it is ready. Throws Error with what went wrong in it.
+  Nursery(int guest_program_fd, const guest::NurseryConfig& config);
+  Nursery(const Nursery&) = delete;
+  Nursery& operator=(const Nursery&) = delete;
+  // Ends it; what was born in it lives on.
+  ~Nursery();
+
+  // Thread-safe. Throws Error.
+  linux::Forked order(const guest::ShellOrder& order, std::span<const int> fds);
+
+  // Whether somebody's order is being carried out.
+  bool busy() const { return busy_; }
+
+ private:
+  std::mutex mutex_;  // one order at a time
+  std::atomic<bool> busy_ = false;
+  linux::Channel channel_;
+  pid_t pid_ = 0;
+};
+
+// As many as there are processors, and one order at a time for each.
+class Nurseries {
+ public:
+  Nurseries(int guest_program_fd, const guest::NurseryConfig& config, unsigned count);
+
+  // By whichever is free.
+  linux::Forked order(const guest::ShellOrder& order, std::span<const int> fds);
+
+ private:
+  std::vector<std::unique_ptr<Nursery>> all_;
+  std::atomic<unsigned> turn_ = 0;
+};
+
+}  // namespace hearth::runtime

@@ -1,0 +1,94 @@
+#include "runtime/shell.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "base/id.h"
+#include "base/on_failure.h"
+#include "linux/files.h"
+
+namespace hearth::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kBirthPatience = 20s;
+
+// A killed PID 1 is gone when the kernel has taken down everything in its namespace.
+constexpr Duration kEndPatience = 30s;
+
+void expect(linux::Channel& boot, std::string_view word) {
+  const auto message = boot.receive(Deadline::after(kBirthPatience));
+  if (!message) fail(Code::internal, "the sandbox's guest ended before it was ready");
+  if (message->bytes != word) fail(Code::internal, "{}", message->bytes);
+}
+
+}  // namespace
+
+linux::CgroupLimits cgroup_limits(const Limits& limits) {
+  return {
+      .memory_bytes = limits.memory_bytes, .cpu_millis = limits.cpu_millis, .pids = limits.pids};
+}
+
+Shell ShellMaker::make(const Limits& limits) const {
+  Shell shell;
+  shell.unit = "u" + random_hex(6);
+  shell.limits = limits;
+  shell.id_slot = sources_.id_ranges.acquire();
+  OnFailure free_slot([&] { sources_.id_ranges.release(shell.id_slot); });
+  const linux::IdRange ids = ids_of_slot(shell.id_slot);
+  if (::mkdirat(sources_.sandboxes_fd, shell.unit.c_str(), 0700) != 0)
+    throw_errno("make a folder for a sandbox");
+  OnFailure remove_folder([&] { linux::remove_all_at(sources_.sandboxes_fd, shell.unit); });
+  shell.folder = linux::open_at(sources_.sandboxes_fd, shell.unit, O_RDONLY | O_DIRECTORY);
+  shell.cgroup = sources_.cgroups.create(shell.unit, cgroup_limits(limits), ids.first);
+  OnFailure remove_cgroup([&] { sources_.cgroups.remove(shell.unit); });
+
+  const std::vector<linux::Fd> join_files = shell.cgroup.open_join_files();
+  const linux::Fd listen = linux::listen_at(shell.folder.get(), kGuestSocket);
+  auto [ours, theirs] = linux::Channel::make_pair();
+  guest::ShellOrder order{.ids = ids,
+                          .join_count = static_cast<std::uint32_t>(join_files.size()),
+                          .guest_cgroup = shell.cgroup.serving_dir_fd() >= 0,
+                          .command_cgroup = shell.cgroup.v2_limits()};
+  std::vector<int> fds = {theirs.fd(), listen.get()};
+  for (const linux::Fd& file : join_files) fds.push_back(file.get());
+  if (order.guest_cgroup) fds.push_back(shell.cgroup.serving_dir_fd());
+  if (order.command_cgroup) fds.push_back(shell.cgroup.v2_dir_fd());
+  linux::Forked newborn = sources_.nurseries.order(order, fds);
+  shell.pid = newborn.pid;
+  shell.pidfd = std::move(newborn.pidfd);
+  shell.boot = std::move(ours);
+  remove_cgroup.release();
+  remove_folder.release();
+  free_slot.release();
+  return shell;
+}
+
+void ShellMaker::wait_until_ready(Shell& shell) {
+  if (!shell.ready) expect(shell.boot, guest::kReady);
+  shell.ready = true;
+}
+
+void ShellMaker::assign(Shell& shell, const guest::Assignment& assignment,
+                        std::span<const int> fds) {
+  shell.boot.send(encode(assignment), fds, Deadline::after(kBirthPatience));
+  wait_until_ready(shell);
+  expect(shell.boot, guest::kAssigned);
+}
+
+void ShellMaker::unmake(const std::string& unit, std::uint32_t id_slot, linux::Pidfd& pidfd) const {
+  if (pidfd) {
+    pidfd.send_signal(SIGKILL);
+    if (!pidfd.wait_for_end(Deadline::after(kEndPatience)))
+      fail(Code::timeout, "a sandbox does not die (unit '{}')", unit);
+    pidfd = linux::Pidfd();
+  }
+  sources_.cgroups.remove(unit);
+  linux::remove_all_at(sources_.sandboxes_fd, unit);
+  sources_.id_ranges.release(id_slot);
+}
+
+}  // namespace hearth::runtime
