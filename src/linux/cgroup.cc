@@ -157,16 +157,20 @@ void Cgroup::freeze() {
 
   Backoff backoff;
   const Deadline deadline = Deadline::after(kFreezeTime);
-  while (true) {
-    const bool frozen = v2 >= 0
-                            ? flat_keyed_value(read_cgroup_file(v2, "cgroup.events"), "frozen") == 1
-                            : read_cgroup_file(v1->dir.get(), "freezer.state") == "FROZEN\n";
-    if (frozen) return;
+  while (!frozen()) {
     if (deadline.passed()) break;
     backoff.wait();
   }
+  if (frozen()) return;
   thaw();
   fail(Code::timeout, "freeze a cgroup: not every process in it would stop");
+}
+
+bool Cgroup::frozen() const {
+  if (const Leaf* v2 = find_v2())
+    return flat_keyed_value(read_cgroup_file(v2->dir.get(), "cgroup.events"), "frozen") == 1;
+  const Leaf* v1 = find_leaf("freezer");
+  return v1 != nullptr && read_cgroup_file(v1->dir.get(), "freezer.state") == "FROZEN\n";
 }
 
 void Cgroup::thaw() {

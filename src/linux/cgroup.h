@@ -32,6 +32,8 @@ struct CgroupUsage {
   std::uint64_t cpu_usec = 0;
   std::uint64_t pids = 0;
   std::uint64_t oom_kills = 0;
+  std::uint64_t read_bytes = 0;  // from disks; v2 only
+  std::uint64_t written_bytes = 0;
 };
 
 // Move-only. Destruction leaves the leaf where it is: CgroupTree::remove() takes it away.
@@ -63,6 +65,7 @@ class Cgroup {
   // without the freezer. Both are idempotent.
   void freeze();
   void thaw();
+  bool frozen() const;
 
   CgroupUsage usage() const;
 

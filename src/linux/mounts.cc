@@ -89,6 +89,24 @@ Fd clone_mount(const std::string& path, bool recursive) {
   return mount;
 }
 
+Fd make_detached_mount(const std::string& type,
+                       const std::vector<std::pair<std::string, std::string>>& options,
+                       std::uint64_t flags) {
+  const Fd context(static_cast<int>(::syscall(SYS_fsopen, type.c_str(), FSOPEN_CLOEXEC)));
+  if (!context) throw_errno("make a file system of type {}", type);
+  for (const auto& [name, value] : options) {
+    if (::syscall(SYS_fsconfig, context.get(), FSCONFIG_SET_STRING, name.c_str(), value.c_str(),
+                  0) != 0) {
+      throw_errno("set option {}={} of a {}", name, value, type);
+    }
+  }
+  if (::syscall(SYS_fsconfig, context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0)
+    throw_errno("make a {}", type);
+  Fd mount(static_cast<int>(::syscall(SYS_fsmount, context.get(), FSMOUNT_CLOEXEC, flags)));
+  if (!mount) throw_errno("mount a {}", type);
+  return mount;
+}
+
 void set_mount_idmap(int mount_fd, int userns_fd) {
   mount_attr attributes{};
   attributes.attr_set = MOUNT_ATTR_IDMAP;

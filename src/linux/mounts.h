@@ -69,6 +69,12 @@ Mount make_mount(const MountSpec& spec);
 // when the descriptor is closed, unless attach_mount() gave it a place.
 Fd clone_mount(const std::string& path, bool recursive = false);
 
+// A new file system that is mounted nowhere, and gone with the descriptor unless attach_mount()
+// gives it a place. `options` are what `type` understands; `flags` are MOUNT_ATTR_...
+Fd make_detached_mount(const std::string& type,
+                       const std::vector<std::pair<std::string, std::string>>& options,
+                       std::uint64_t flags);
+
 // Shows the owners of the files of a clone (and of all mounts in it) as the user namespace maps
 // them: owner 0 on disk is the namespace's user 0. Only before attach_mount(); file systems that
 // cannot do it answer with Error(internal), EINVAL.

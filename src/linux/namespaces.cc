@@ -25,22 +25,32 @@ namespace {
   while (true) raw_syscall(SYS_ppoll);
 }
 
+void write_id_maps(pid_t pid, IdMap users, IdMap groups) {
+  const auto line = [](const IdMap& map) {
+    return fmt::format("{} {} {}\n", map.inside, map.range.first, map.range.count);
+  };
+  write_file(fmt::format("/proc/{}/uid_map", pid), line(users));
+  write_file(fmt::format("/proc/{}/gid_map", pid), line(groups));
+}
+
 }  // namespace
 
 void write_id_maps(pid_t pid, IdRange range) {
-  const std::string map = fmt::format("0 {} {}\n", range.first, range.count);
-  write_file(fmt::format("/proc/{}/uid_map", pid), map);
-  write_file(fmt::format("/proc/{}/gid_map", pid), map);
+  write_id_maps(pid, {.inside = 0, .range = range}, {.inside = 0, .range = range});
 }
 
 Fd make_user_namespace(IdRange range) {
+  return make_user_namespace({.inside = 0, .range = range}, {.inside = 0, .range = range});
+}
+
+Fd make_user_namespace(IdMap users, IdMap groups) {
   // unshare(2) of a user namespace is refused to a process with threads, and a fork would copy our
   // page tables.
   const ClonedChild child = clone_child({.namespaces = CLONE_NEWUSER, .run = wait_to_be_killed});
   Fd userns;
   std::exception_ptr failure;
   try {
-    write_id_maps(child.pid(), range);
+    write_id_maps(child.pid(), users, groups);
     userns = open_namespace(child.pid(), "user");
   } catch (...) {
     failure = std::current_exception();

@@ -18,10 +18,18 @@ struct IdRange {
   bool operator==(const IdRange&) const = default;
 };
 
+// Ids inside .. inside + range.count - 1 are `range`.
+struct IdMap {
+  std::uint32_t inside = 0;
+  IdRange range;
+};
+
 // A user namespace whose ids 0 .. count - 1 are `range`, for users and groups alike; setgroups(2)
 // stays allowed in it. Nobody lives there: it exists as long as the descriptor, or a mount or a
 // namespace made from it.
 Fd make_user_namespace(IdRange range);
+// The same, with maps of any kind.
+Fd make_user_namespace(IdMap users, IdMap groups);
 
 // Maps the ids of a process that was just cloned with CLONE_NEWUSER. Can be done once per process.
 void write_id_maps(pid_t pid, IdRange range);

@@ -50,11 +50,11 @@ void NetlinkRequest::append(const void* data, std::size_t size) {
 }
 
 NetlinkRequest& NetlinkRequest::attribute(std::uint16_t type, std::string_view bytes) {
-  const nlattr header{.nla_len = static_cast<std::uint16_t>(NLA_HDRLEN + bytes.size()),
-                      .nla_type = type};
-  HEARTH_ASSERT(bytes.size() <= UINT16_MAX - NLA_HDRLEN);
-  append(&header, sizeof header);
-  append(bytes.data(), bytes.size());
+  return attributes(netlink_attribute(type, bytes));
+}
+
+NetlinkRequest& NetlinkRequest::attributes(std::string_view encoded) {
+  append(encoded.data(), encoded.size());
   return *this;
 }
 
@@ -79,12 +79,42 @@ void NetlinkRequest::end(std::size_t nest) {
   std::memcpy(bytes_.data() + nest + offsetof(nlattr, nla_len), &length, sizeof length);
 }
 
+void NetlinkRequest::want_answer() {
+  nlmsghdr header = peek<nlmsghdr>(bytes_);
+  header.nlmsg_flags |= NLM_F_ACK;
+  std::memcpy(bytes_.data(), &header, sizeof header);
+}
+
 std::string_view NetlinkRequest::bytes(std::uint32_t sequence) {
   nlmsghdr header = peek<nlmsghdr>(bytes_);
   header.nlmsg_len = static_cast<std::uint32_t>(bytes_.size());
   header.nlmsg_seq = sequence;
   std::memcpy(bytes_.data(), &header, sizeof header);
   return bytes_;
+}
+
+std::string netlink_attribute(std::uint16_t type, std::string_view bytes) {
+  HEARTH_ASSERT(bytes.size() <= UINT16_MAX - NLA_HDRLEN);
+  const nlattr header{.nla_len = static_cast<std::uint16_t>(NLA_HDRLEN + bytes.size()),
+                      .nla_type = type};
+  std::string encoded(reinterpret_cast<const char*>(&header), sizeof header);
+  encoded += bytes;
+  encoded.resize(aligned(encoded.size()));
+  return encoded;
+}
+
+std::string netlink_text(std::uint16_t type, const std::string& value) {
+  return netlink_attribute(type, std::string_view(value.c_str(), value.size() + 1));
+}
+
+std::string netlink_be32(std::uint16_t type, std::uint32_t value) {
+  const std::uint32_t swapped = htonl(value);
+  return netlink_attribute(
+      type, std::string_view(reinterpret_cast<const char*>(&swapped), sizeof swapped));
+}
+
+std::string netlink_nest(std::uint16_t type, std::string_view attributes) {
+  return netlink_attribute(static_cast<std::uint16_t>(type | NLA_F_NESTED), attributes);
 }
 
 std::string_view NetlinkReply::take(std::size_t size) const {

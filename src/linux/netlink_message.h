@@ -28,9 +28,14 @@ class NetlinkRequest {
   NetlinkRequest& attribute(std::uint16_t type, std::string_view bytes);
   NetlinkRequest& text(std::uint16_t type, const std::string& value);  // with its NUL
   NetlinkRequest& u32(std::uint16_t type, std::uint32_t value);
+  // Attributes that were written elsewhere, by netlink_attribute().
+  NetlinkRequest& attributes(std::string_view encoded);
 
   std::size_t nest(std::uint16_t type);
   void end(std::size_t nest);
+
+  // The kernel answers whether it succeeds or fails; for requests made without NLM_F_ACK.
+  void want_answer();
 
   // The finished message, with this sequence number.
   std::string_view bytes(std::uint32_t sequence);
@@ -40,6 +45,13 @@ class NetlinkRequest {
 
   std::string bytes_;
 };
+
+// One attribute as bytes, header and padding included: for parts that are put together before there
+// is a message to hold them. Several of them, one after the other, are the value of a nest.
+std::string netlink_attribute(std::uint16_t type, std::string_view bytes);
+std::string netlink_text(std::uint16_t type, const std::string& value);  // with its NUL
+std::string netlink_be32(std::uint16_t type, std::uint32_t value);       // in network order
+std::string netlink_nest(std::uint16_t type, std::string_view attributes);
 
 struct NetlinkAttribute {
   std::uint16_t type = 0;

@@ -146,6 +146,103 @@ TEST_F(RouteSocketTest, RoutesAreFollowed) {
             0);
 }
 
+TEST_F(RouteSocketTest, ALinkCanBeBornUpWithItsOwnAddress) {
+  here_->create_veth({.name = "left",
+                      .peer_name = "right",
+                      .peer_netns_fd = there_ns_.get(),
+                      .mac = "02:00:0a:01:02:09",
+                      .up = true});
+
+  const auto left = here_->find_link("left");
+  ASSERT_TRUE(left);
+  EXPECT_TRUE(left->up);
+  EXPECT_EQ(left->mac, "02:00:0a:01:02:09");
+  EXPECT_FALSE(there_->find_link("right")->up);
+  EXPECT_FALSE(here_->find_link("right"));
+}
+
+TEST_F(RouteSocketTest, Ipv6StaysOffALinkThatIsToldSo) {
+  create_pair();
+  there_->no_ipv6_address("right");
+  here_->link_up("left");
+  there_->link_up("right");
+
+  const Deadline deadline = Deadline::after(std::chrono::seconds(5));
+  while (here_->list_addresses().empty() && !deadline.passed()) ::usleep(1000);
+
+  EXPECT_EQ(here_->list_addresses().size(), 1U) << "the end that was not told";
+  EXPECT_TRUE(there_->list_addresses().empty());
+  message_of([&] { here_->no_ipv6_address("eth7"); }, Code::not_found);
+}
+
+TEST_F(RouteSocketTest, LabelledAddressesComeAndGo) {
+  here_->add_address("lo", "10.9.0.1", 32, "lo:label");
+
+  const auto addresses = here_->list_addresses();
+  const auto found = std::ranges::find(addresses, "10.9.0.1", &LinkAddress::address);
+  ASSERT_NE(found, addresses.end());
+  EXPECT_EQ(found->label, "lo:label");
+  message_of([&] { here_->add_address("lo", "10.9.0.1", 32, "lo:other"); }, Code::already_exists);
+  message_of([&] { here_->add_address("lo", "10.9.0.2", 32, "lo:much-too-long"); }, Code::invalid);
+
+  here_->delete_address("lo", "10.9.0.1", 32);
+  here_->delete_address("lo", "10.9.0.1", 32);
+  EXPECT_TRUE(here_->list_addresses().empty());
+}
+
+TEST_F(RouteSocketTest, RoutesAreListedAndReplaced) {
+  create_connected_pair();
+  here_->create_veth({.name = "other", .peer_name = "end", .up = true});
+  here_->add_route("10.7.0.9/32", {.link = "left"});
+  message_of([&] { here_->add_route("10.7.0.9/32", {.link = "other"}); }, Code::already_exists);
+  const auto link_to = [&](const std::string& destination) {
+    const auto routes = here_->list_routes();
+    const auto found = std::ranges::find(routes, destination, &Route::destination);
+    return found == routes.end() ? 0 : found->link_index;
+  };
+  EXPECT_EQ(link_to("10.7.0.9"), *here_->index_of("left"));
+
+  here_->replace_route("10.7.0.9/32", {.link = "other", .source = "10.1.2.1"});
+
+  EXPECT_EQ(link_to("10.7.0.9"), *here_->index_of("other"));
+  message_of([&] { here_->replace_route("10.7.0.9/32", {.link = "left", .source = "x"}); },
+             Code::invalid);
+  EXPECT_EQ(run_in_child([&] {
+              enter_namespace(here_ns_.get(), CLONE_NEWNET);
+              return source_towards("10.7.0.9") == "10.1.2.1" ? 0 : 1;
+            }),
+            0);
+}
+
+// The other end never answers: only what we know about it gets a packet across, and counted.
+TEST_F(RouteSocketTest, AKnownNeighbourIsNotAskedFor) {
+  create_connected_pair();
+  here_->add_neighbour("left", "10.1.2.77", "02:00:0a:01:02:03");
+  here_->add_neighbour("left", "10.1.2.77", "02:00:0a:01:02:04");
+  here_->add_route("10.1.2.77/32", {.link = "left"});
+  message_of([&] { here_->add_neighbour("left", "10.1.2.78", "x"); }, Code::invalid);
+  const std::uint64_t before = there_->find_link("right")->received_bytes;
+
+  EXPECT_EQ(run_in_child([&] {
+              enter_namespace(here_ns_.get(), CLONE_NEWNET);
+              const Fd client(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+              sockaddr_in to{.sin_family = AF_INET, .sin_port = htons(4000)};
+              to.sin_addr.s_addr = ::inet_addr("10.1.2.77");
+              const std::string big(1000, 'x');
+              return ::sendto(client.get(), big.data(), big.size(), 0,
+                              reinterpret_cast<sockaddr*>(&to), sizeof to) == 1000
+                         ? 0
+                         : 1;
+            }),
+            0);
+
+  const Deadline deadline = Deadline::after(std::chrono::seconds(2));
+  const auto counted = [&] { return there_->find_link("right")->received_bytes - before; };
+  while (counted() < 1000 && !deadline.passed()) ::usleep(1000);
+  EXPECT_GE(counted(), 1000U);
+  EXPECT_GE(here_->find_link("left")->sent_bytes, 1000U);
+}
+
 TEST_F(RouteSocketTest, PacketsCross) {
   create_connected_pair();
 
