@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/on_failure.h"
+#include "linux/files.h"
 #include "linux/mounts.h"
 #include "runtime/daemon.h"
 #include "runtime/linux_runtime.h"
@@ -42,6 +43,9 @@ constexpr const char* kUsage =
     "  --log-level LEVEL   debug, info, warning or error\n"
     "  --log-format FORMAT text or json\n"
     "  --warm N            shells to keep ready for the next sandboxes [16]\n"
+    "  --network on|off    links of their own for sandboxes [on]\n"
+    "  --image-quota MIB   what images may take up on the disk [no limit]\n"
+    "  --allow-host-path DIR  a folder that may be mounted into sandboxes; may be repeated\n"
     "  --version           print the version\n";
 
 struct Options {
@@ -51,6 +55,9 @@ struct Options {
   log::Level level = log::Level::info;
   log::Format format = log::Format::text;
   unsigned warm = 16;
+  bool network = true;
+  std::uint64_t image_quota_mib = 0;
+  std::vector<std::string> host_paths;
 };
 
 int parse_number(const std::string& name, const std::string& text) {
@@ -80,6 +87,12 @@ Options parse_options(int argc, char** argv) {
       options.format = log::parse_format(value);
     else if (name == "--warm")
       options.warm = static_cast<unsigned>(parse_number(name, value));
+    else if (name == "--network")
+      options.network = value != "off";
+    else if (name == "--image-quota")
+      options.image_quota_mib = static_cast<std::uint64_t>(parse_number(name, value));
+    else if (name == "--allow-host-path")
+      options.host_paths.push_back(std::filesystem::canonical(value));
     else
       fail(Code::invalid, "there is no option '{}'\n{}", name, kUsage);
   }
@@ -103,14 +116,12 @@ linux::Fd open_private_folder(int dir_fd, const std::string& name) {
 
 // Where files live in memory and until the next boot; the folder that lasts where there is no such
 // place.
-linux::Fd open_memory(const linux::Fd& otherwise) {
+std::string find_memory(const std::string& otherwise) {
   for (const char* path : {"/run", "/dev/shm"}) {
     struct statfs status{};
-    if (::statfs(path, &status) == 0 && status.f_type == TMPFS_MAGIC) {
-      return linux::open_file(path, O_RDONLY | O_DIRECTORY);
-    }
+    if (::statfs(path, &status) == 0 && status.f_type == TMPFS_MAGIC) return path;
   }
-  return linux::duplicate(otherwise.get());
+  return otherwise;
 }
 
 // Held for life. An earlier runtime may still be on its way out.
@@ -158,35 +169,43 @@ void run(const Options& options) {
   const sigset_t ends = block_signals();
 
   const std::string state_dir = std::filesystem::canonical(options.state_dir);
-  const std::string guest =
-      std::filesystem::canonical("/proc/self/exe").parent_path() / "hearth-guest";
+  const auto programs = std::filesystem::canonical("/proc/self/exe").parent_path();
   const linux::Fd state = linux::open_file(state_dir, O_RDONLY | O_DIRECTORY);
   const linux::Fd folder = open_private_folder(state.get(), "runtime");
   const linux::Fd lock = lock_folder(folder.get());
   const std::string tag = tag_of(folder.get());
 
-  // Cgroups and memory are opened first: their mounts are not kept.
-  const linux::Fd memory = open_memory(folder);
-  const linux::Fd all_engines = open_private_folder(memory.get(), "hearth");
-  const linux::Fd memory_folder = open_private_folder(all_engines.get(), tag);
-  // Whoever of them is not empty stays.
-  const OnFailure tidy_memory([&] {  // at every end: it is never released
-    ::unlinkat(memory_folder.get(), "sandboxes", AT_REMOVEDIR);
-    ::unlinkat(all_engines.get(), tag.c_str(), AT_REMOVEDIR);
-    ::unlinkat(memory.get(), "hearth", AT_REMOVEDIR);
-  });
+  // Cgroups are opened first: their mounts are not kept.
   linux::CgroupTree cgroups = linux::CgroupTree::open("hearth/" + tag);
   // Of a start that fails nothing stays; a tree with sandboxes in it refuses to go.
   linux::CgroupTree same_cgroups = linux::CgroupTree::open("hearth/" + tag);
   OnFailure close_corner([&] { same_cgroups.remove_tree(); });
-  linux::make_slim_mount_namespace({"/proc", "/sys", "/dev", "/usr", state_dir});
+  const std::string memory_path = find_memory(state_dir + "/runtime");
+  std::vector<std::string> kept = {"/proc", "/sys", "/dev", "/usr", state_dir, memory_path};
+  kept.insert(kept.end(), options.host_paths.begin(), options.host_paths.end());
+  linux::make_slim_mount_namespace(kept);
   const linux::Fd slim_state = linux::open_file(state_dir, O_RDONLY | O_DIRECTORY);
   const linux::Fd slim_folder = open_private_folder(slim_state.get(), "runtime");
 
+  const linux::Fd memory = linux::open_file(memory_path, O_RDONLY | O_DIRECTORY);
+  const linux::Fd all_engines = open_private_folder(memory.get(), "hearth");
+  const linux::Fd memory_folder = open_private_folder(all_engines.get(), tag);
+  // Whoever of them is not empty stays.
+  const OnFailure tidy_memory([&] {  // at every end: it is never released
+    if (::unlinkat(memory_folder.get(), "sandboxes", AT_REMOVEDIR) != 0 && errno != ENOENT) return;
+    linux::remove_all_at(memory_folder.get(), "facts");
+    ::unlinkat(all_engines.get(), tag.c_str(), AT_REMOVEDIR);
+    ::unlinkat(memory.get(), "hearth", AT_REMOVEDIR);
+  });
   runtime::LinuxRuntime runtime({.folder_fd = slim_folder.get(),
                                  .memory_folder_fd = memory_folder.get(),
-                                 .guest_program = guest,
-                                 .warm = options.warm},
+                                 .guest_program = programs / "hearth-guest",
+                                 .unpack_program = programs / "hearth-unpack",
+                                 .tag = tag,
+                                 .warm = options.warm,
+                                 .network = options.network,
+                                 .image_quota_bytes = options.image_quota_mib << 20,
+                                 .host_paths = options.host_paths},
                                 std::move(cgroups));
   const linux::Fd listen = linux::listen_at(slim_state.get(), runtime::kSocketName);
   if (::fchownat(slim_state.get(), runtime::kSocketName, options.owner, static_cast<gid_t>(-1),

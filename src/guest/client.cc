@@ -28,9 +28,12 @@ linux::Message Connection::next(Deadline deadline) {
   return std::move(*message);
 }
 
-Hello Connection::hello(Deadline deadline) {
+Connection::Greeting Connection::hello(Deadline deadline) {
   channel_.send(encode(Request(HelloRequest{})), {}, deadline);
-  return expect<Hello>(next(deadline));
+  linux::Message message = next(deadline);
+  Greeting greeting{.hello = expect<Hello>(message), .stage = {}};
+  if (!message.fds.empty()) greeting.stage = std::move(message.fds.front());
+  return greeting;
 }
 
 Connection::Process Connection::start(const ExecRequest& request, const Stdio& stdio,

@@ -24,7 +24,11 @@ class Connection {
  public:
   explicit Connection(linux::Channel channel) : channel_(std::move(channel)) {}
 
-  Hello hello(Deadline deadline);
+  struct Greeting {
+    Hello hello;
+    linux::Fd stage;  // see stage.h
+  };
+  Greeting hello(Deadline deadline);
 
   struct Process {
     std::uint32_t pid = 0;

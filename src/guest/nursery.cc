@@ -95,13 +95,14 @@ class Shell {
     auto message = parts_.boot.receive();
     if (!message) return;
     const Assignment assignment = parse_assignment(message->bytes);
-    take_on(assignment, message->fds);
+    linux::Fd stage = take_on(assignment, message->fds);
     spawner.set_cpus(assignment.cpus);
     ServerOptions options;
     options.listen = std::move(parts_.listen);
     if (assignment.client) options.first_client = linux::Channel(std::move(message->fds.back()));
     message.reset();
     options.boot = std::move(parts_.boot);
+    options.stage = std::move(stage);
     options.environment = assignment.environment;
     options.user = assignment.user;
     options.directory = assignment.directory;
@@ -121,22 +122,24 @@ class Shell {
     return linux::CapabilitySet::from_bits(config_.capabilities);
   }
 
-  void take_on(const Assignment& assignment, std::span<const linux::Fd> fds) {
+  linux::Fd take_on(const Assignment& assignment, std::span<const linux::Fd> fds) {
     const std::size_t mounts =
         assignment.layers + assignment.usr_layers + assignment.attachments.size();
     if (fds.size() != mounts + (assignment.client ? 1 : 0))
       fail(Code::internal, "an assignment with {} descriptors", fds.size());
     const std::vector<int> numbers = borrow(fds);
     const std::span all(numbers);
-    enter_root({.layers = all.first(assignment.layers),
-                .usr_layers = all.subspan(assignment.layers, assignment.usr_layers),
-                .attachments = assignment.attachments,
-                .attachment_fds = all.subspan(assignment.layers + assignment.usr_layers),
-                .disk_bytes = assignment.disk_bytes});
+    linux::Fd stage =
+        enter_root({.layers = all.first(assignment.layers),
+                    .usr_layers = all.subspan(assignment.layers, assignment.usr_layers),
+                    .attachments = assignment.attachments,
+                    .attachment_fds = all.subspan(assignment.layers + assignment.usr_layers),
+                    .disk_bytes = assignment.disk_bytes});
     name_host({.hostname = assignment.hostname,
                .hosts = assignment.hosts,
                .resolv_conf = assignment.resolv_conf});
     confine(capabilities(), config_.closing_filter);
+    return stage;
   }
 
   ShellParts parts_;

@@ -121,7 +121,10 @@ void Server::unwatch(int fd) const {
 }
 
 void Server::run() {
-  if (options_.boot) options_.boot.send(kAssigned);
+  if (options_.boot) {
+    const int stage = options_.stage.get();
+    options_.boot.send(kAssigned, {&stage, options_.stage ? std::size_t{1} : 0});
+  }
   while (!done_) {
     std::array<epoll_event, 32> events{};
     const int count =
@@ -220,7 +223,8 @@ void Server::read_client(Client& client) {
 void Server::handle_request(Client& client, linux::Message message) {
   const Request request = parse_request(message.bytes);
   if (std::holds_alternative<HelloRequest>(request)) {
-    return reply(client, Hello{.protocol = kProtocolVersion, .version = HEARTH_VERSION});
+    return reply(client, Hello{.protocol = kProtocolVersion, .version = HEARTH_VERSION},
+                 options_.stage.get());
   }
   if (const auto* signal = std::get_if<SignalRequest>(&request))
     return signal_command(client, *signal);

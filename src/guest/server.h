@@ -29,6 +29,7 @@ struct ServerOptions {
   std::string user = "root";
   std::string directory;        // where commands start; empty: the user's home
   linux::Channel first_client;  // connected already; or none
+  linux::Fd stage;              // handed to whoever says hello (stage.h); or none
 };
 
 class Server {

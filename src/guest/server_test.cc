@@ -96,7 +96,7 @@ class GuestServer : public testing::Test {
 };
 
 TEST_F(GuestServer, SaysWhichProtocolItSpeaks) {
-  const Hello hello = connect().hello(Deadline::after(5s));
+  const Hello hello = connect().hello(Deadline::after(5s)).hello;
 
   EXPECT_EQ(hello.protocol, kProtocolVersion);
   EXPECT_EQ(hello.version, HEARTH_VERSION);

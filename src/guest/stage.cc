@@ -263,13 +263,14 @@ void build_stage(const std::string& boot_id) {
   build_dev();
 }
 
-void enter_root(const RootMounts& mounts) {
+linux::Fd enter_root(const RootMounts& mounts) {
+  linux::Fd stage = linux::open_at(AT_FDCWD, ".", O_PATH | O_DIRECTORY);
   if (mounts.disk_bytes != 0) {
     const std::string size = fmt::format("size={},nr_inodes={}", mounts.disk_bytes, kMaxInodes);
     if (::mount(nullptr, ".", nullptr, MS_REMOUNT | MS_NOSUID | MS_NODEV, size.c_str()) != 0)
       throw_errno("limit the writable layer to {} bytes", mounts.disk_bytes);
   }
-  mount_overlay("l", mounts.layers, "root");
+  mount_overlay("l", mounts.layers, "root");  // hence kRootUpper
   linux::Fd root = linux::open_at(AT_FDCWD, "root", O_PATH | O_DIRECTORY);
   if (!mounts.usr_layers.empty()) mount_overlay("u", mounts.usr_layers, "root/usr");
   for (const char* tree : {"proc", "sys", "dev"}) {
@@ -281,6 +282,7 @@ void enter_root(const RootMounts& mounts) {
   }
   root.reset();
   pivot_to("root");
+  return stage;
 }
 
 }  // namespace hearth::guest

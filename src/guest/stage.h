@@ -15,6 +15,7 @@
 #include <string>
 
 #include "guest/boot.h"
+#include "linux/fd.h"
 
 namespace hearth::guest {
 
@@ -40,7 +41,12 @@ struct RootMounts {
   std::uint64_t disk_bytes = 0;
 };
 
-// Builds the root on the stage and enters it. Throws Error.
-void enter_root(const RootMounts& mounts);
+// Where the writable layers are on the stage.
+inline constexpr const char* kRootUpper = "lupper";
+inline constexpr const char* kUsrUpper = "uupper";
+
+// Builds the root on the stage and enters it. Returns the stage, which is out of sight from then
+// on: whoever takes snapshots finds the writable layers there. Throws Error.
+linux::Fd enter_root(const RootMounts& mounts);
 
 }  // namespace hearth::guest

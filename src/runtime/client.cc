@@ -49,9 +49,9 @@ linux::Channel take_guest(linux::Message& message) {
 
 RuntimeClient::RuntimeClient(const std::string& state_dir) : channel_(connect_to(state_dir)) {}
 
-linux::Message RuntimeClient::ask(const Request& request) {
+linux::Message RuntimeClient::ask(const Request& request, std::span<const int> fds) {
   const std::lock_guard lock(mutex_);
-  channel_.send(encode(request));
+  channel_.send(encode(request), fds);
   auto reply = channel_.receive();
   if (!reply) fail(Code::unavailable, "the runtime went away; 'hearth up' starts it again");
   return std::move(*reply);
@@ -79,6 +79,60 @@ Sandbox RuntimeClient::get(const std::string& id) {
 
 std::vector<Sandbox> RuntimeClient::list() {
   return expect<Sandboxes>(ask(ListRequest{})).all;
+}
+
+void RuntimeClient::pause(const std::string& id) {
+  expect<Done>(ask(PauseRequest{.id = id}));
+}
+
+void RuntimeClient::resume(const std::string& id) {
+  expect<Done>(ask(ResumeRequest{.id = id}));
+}
+
+void RuntimeClient::set_policy(const std::string& id, const network::Policy& policy) {
+  expect<Done>(ask(PolicyRequest{.id = id, .policy = policy}));
+}
+
+image::Image RuntimeClient::commit(const std::string& id, const std::string& name) {
+  auto images = expect<ImageList>(ask(CommitRequest{.id = id, .name = name}));
+  if (images.all.size() != 1) fail(Code::internal, "the runtime told of no image");
+  return std::move(images.all.front());
+}
+
+std::vector<Sandbox> RuntimeClient::fork(const std::string& id, unsigned count) {
+  return expect<Sandboxes>(ask(ForkRequest{.id = id, .count = count})).all;
+}
+
+std::vector<image::Image> RuntimeClient::list_images() {
+  return expect<ImageList>(ask(ListImagesRequest{})).all;
+}
+
+bool RuntimeClient::remove_image(const std::string& name) {
+  return !expect<Text>(ask(RemoveImageRequest{.name = name})).text.empty();
+}
+
+std::vector<Volume> RuntimeClient::list_volumes() {
+  return expect<VolumeList>(ask(ListVolumesRequest{})).all;
+}
+
+void RuntimeClient::remove_volume(const std::string& name) {
+  expect<Done>(ask(RemoveVolumeRequest{.name = name}));
+}
+
+bool RuntimeClient::has_layer(const std::string& diff_id) {
+  return !expect<Text>(ask(HasLayerRequest{.diff_id = diff_id})).text.empty();
+}
+
+std::string RuntimeClient::add_layer(int blob_fd, const image::LayerBlob& blob) {
+  return expect<Text>(ask(AddLayerRequest{.blob = blob}, {&blob_fd, 1})).text;
+}
+
+std::string RuntimeClient::add_folder(int dir_fd) {
+  return expect<Text>(ask(AddFolderRequest{}, {&dir_fd, 1})).text;
+}
+
+void RuntimeClient::put_image(const image::Image& image) {
+  expect<Done>(ask(PutImageRequest{.image = image}));
 }
 
 Hello RuntimeClient::hello() {

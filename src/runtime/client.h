@@ -2,6 +2,7 @@
 #pragma once
 
 #include <mutex>
+#include <span>
 #include <string>
 
 #include "linux/channel.h"
@@ -21,6 +22,22 @@ class RuntimeClient final : public Runtime {
   void destroy(const std::string& id) override;
   Sandbox get(const std::string& id) override;
   std::vector<Sandbox> list() override;
+  void pause(const std::string& id) override;
+  void resume(const std::string& id) override;
+  void set_policy(const std::string& id, const network::Policy& policy) override;
+  image::Image commit(const std::string& id, const std::string& name) override;
+  std::vector<Sandbox> fork(const std::string& id, unsigned count) override;
+  std::vector<image::Image> list_images() override;
+  bool remove_image(const std::string& name) override;
+  std::vector<Volume> list_volumes() override;
+  void remove_volume(const std::string& name) override;
+
+  // New images, layer by layer: see image::Store. What is added over one connection stays until it
+  // closes, or an image names it. A folder is read with root's rights, hence only for root.
+  bool has_layer(const std::string& diff_id);
+  std::string add_layer(int blob_fd, const image::LayerBlob& blob);
+  std::string add_folder(int dir_fd);
+  void put_image(const image::Image& image);
 
   Hello hello();
 
@@ -31,7 +48,7 @@ class RuntimeClient final : public Runtime {
   int fd() const { return channel_.fd(); }
 
  private:
-  linux::Message ask(const Request& request);
+  linux::Message ask(const Request& request, std::span<const int> fds = {});
 
   std::mutex mutex_;  // one conversation at a time on channel_
   linux::Channel channel_;

@@ -30,12 +30,20 @@ bool wait_readable(int fd, int stop_fd) {
   }
 }
 
-struct Session {
+struct Worker {
   std::atomic<bool> over = false;
   std::jthread thread;
 };
 
 }  // namespace
+
+struct Daemon::Session {
+  linux::Channel channel;
+  uid_t uid = 0;
+  linux::Channel guest;            // goes out with the next answer
+  std::vector<std::string> tied;   // sandboxes that end with it
+  std::vector<image::Lease> held;  // layers that no image names yet
+};
 
 Daemon::Daemon(LinuxRuntime& runtime, int listen_fd, uid_t owner)
     : runtime_(runtime),
@@ -51,10 +59,10 @@ void Daemon::stop() noexcept {
 }
 
 void Daemon::run() {
-  std::list<Session> sessions;
+  std::list<Worker> workers;
   while (wait_readable(listen_fd_, stop_.get())) {
     auto channel = linux::try_accept(listen_fd_);
-    sessions.remove_if([](const Session& session) { return session.over.load(); });
+    workers.remove_if([](const Worker& worker) { return worker.over.load(); });
     if (!channel) continue;
     const linux::Peer peer = linux::peer_of(channel->fd());
     if (peer.uid != 0 && peer.uid != owner_) {
@@ -68,30 +76,32 @@ void Daemon::run() {
       continue;
     }
     ++connections_;
-    Session& session = sessions.emplace_back();
-    session.thread = std::jthread([this, &session, mine = std::move(*channel)]() mutable {
+    Worker& worker = workers.emplace_back();
+    worker.thread = std::jthread([this, &worker, mine = std::move(*channel)]() mutable {
       serve(std::move(mine));
       --connections_;
-      session.over = true;
+      worker.over = true;
     });
   }
 }
 
 void Daemon::serve(linux::Channel channel) {
-  std::vector<std::string> tied;
+  Session session;
+  session.uid = linux::peer_of(channel.fd()).uid;
+  session.channel = std::move(channel);
   try {
     while (true) {
       // A runtime that stops is not a client that left: what is tied to it lives on.
-      if (!wait_readable(channel.fd(), stop_.get())) return;
-      const auto message = channel.receive();
+      if (!wait_readable(session.channel.fd(), stop_.get())) return;
+      auto message = session.channel.receive();
       if (!message) break;
-      answer(channel, *message, tied);
+      answer(session, std::move(*message));
     }
   } catch (const std::exception& error) {
     // A client that breaks off is its own business.
     log::debug("connection closed", {{"error", error.what()}});
   }
-  for (const std::string& id : tied) {
+  for (const std::string& id : session.tied) {
     try {
       runtime_.destroy(id);
     } catch (const Error& error) {
@@ -100,43 +110,69 @@ void Daemon::serve(linux::Channel channel) {
   }
 }
 
-void Daemon::answer(linux::Channel& channel, const linux::Message& message,
-                    std::vector<std::string>& tied) {
+void Daemon::answer(Session& session, linux::Message message) {
   Reply reply;
-  linux::Channel guest;
   bool ends = false;
   try {
     const Request request = parse_request(message.bytes);
-    reply = handle(request, guest, tied);
+    reply = handle(request, session, std::move(message.fds));
     ends = std::holds_alternative<ShutdownRequest>(request);
   } catch (const Error& error) {
     reply = Failed{.code = error.code(), .message = error.what()};
   } catch (const std::exception& error) {
     reply = Failed{.code = Code::internal, .message = error.what()};
   }
+  const linux::Channel guest = std::move(session.guest);
   const int fd = guest.fd();
-  channel.send(encode(reply), {&fd, guest ? std::size_t{1} : 0});
+  session.channel.send(encode(reply), {&fd, guest ? std::size_t{1} : 0});
   if (ends) stop();
 }
 
-Reply Daemon::handle(const Request& request, linux::Channel& guest,
-                     std::vector<std::string>& tied) {
-  if (std::holds_alternative<HelloRequest>(request)) {
-    return Hello{.protocol = kProtocolVersion,
-                 .version = HEARTH_VERSION,
-                 .pid = static_cast<std::uint32_t>(::getpid()),
-                 .cgroups = runtime_.describe_cgroups(),
-                 .adopted = runtime_.adopted(),
-                 .swept = runtime_.swept()};
+Hello Daemon::hello() const {
+  const PoolCounts pool = runtime_.pool_counts();
+  return {.protocol = kProtocolVersion,
+          .version = HEARTH_VERSION,
+          .pid = static_cast<std::uint32_t>(::getpid()),
+          .cgroups = runtime_.describe_cgroups(),
+          .adopted = runtime_.adopted(),
+          .swept = runtime_.swept(),
+          .network = runtime_.describe_network(),
+          .warm = pool.ready,
+          .warm_hits = pool.hits,
+          .warm_misses = pool.misses};
+}
+
+Reply Daemon::handle(const Request& request, Session& session, std::vector<linux::Fd> fds) {
+  if (std::holds_alternative<HelloRequest>(request)) return hello();
+  if (const auto* shutdown = std::get_if<ShutdownRequest>(&request)) {
+    if (shutdown->destroy_all) runtime_.destroy_all();
+    return Done{};
   }
+  if (std::holds_alternative<ListVolumesRequest>(request))
+    return VolumeList{.all = runtime_.list_volumes()};
+  if (const auto* remove = std::get_if<RemoveVolumeRequest>(&request)) {
+    runtime_.remove_volume(remove->name);
+    return Done{};
+  }
+  const bool about_images = std::holds_alternative<HasLayerRequest>(request) ||
+                            std::holds_alternative<AddLayerRequest>(request) ||
+                            std::holds_alternative<AddFolderRequest>(request) ||
+                            std::holds_alternative<PutImageRequest>(request) ||
+                            std::holds_alternative<ListImagesRequest>(request) ||
+                            std::holds_alternative<RemoveImageRequest>(request);
+  return about_images ? handle_image(request, session, std::move(fds))
+                      : handle_sandbox(request, session);
+}
+
+Reply Daemon::handle_sandbox(const Request& request, Session& session) {
   if (const auto* create = std::get_if<CreateRequest>(&request)) {
     Runtime::Created created = runtime_.create(create->spec);
-    guest = std::move(created.guest);
-    if (create->spec.ends_with_client) tied.push_back(created.sandbox.id);
+    session.guest = std::move(created.guest);
+    if (create->spec.ends_with_client) session.tied.push_back(created.sandbox.id);
     return Sandboxes{.all = {std::move(created.sandbox)}};
   }
   if (const auto* connect = std::get_if<ConnectRequest>(&request)) {
-    guest = runtime_.connect(connect->id);
+    session.guest = runtime_.connect(connect->id);
     return Done{};
   }
   if (const auto* destroy = std::get_if<DestroyRequest>(&request)) {
@@ -145,11 +181,57 @@ Reply Daemon::handle(const Request& request, linux::Channel& guest,
   }
   if (const auto* get = std::get_if<GetRequest>(&request))
     return Sandboxes{.all = {runtime_.get(get->id)}};
-  if (const auto* shutdown = std::get_if<ShutdownRequest>(&request)) {
-    if (shutdown->destroy_all) runtime_.destroy_all();
+  if (const auto* pause = std::get_if<PauseRequest>(&request)) {
+    runtime_.pause(pause->id);
     return Done{};
   }
+  if (const auto* resume = std::get_if<ResumeRequest>(&request)) {
+    runtime_.resume(resume->id);
+    return Done{};
+  }
+  if (const auto* policy = std::get_if<PolicyRequest>(&request)) {
+    runtime_.set_policy(policy->id, policy->policy);
+    return Done{};
+  }
+  if (const auto* commit = std::get_if<CommitRequest>(&request))
+    return ImageList{.all = {runtime_.commit(commit->id, commit->name)}};
+  if (const auto* fork = std::get_if<ForkRequest>(&request))
+    return Sandboxes{.all = runtime_.fork(fork->id, fork->count)};
   return Sandboxes{.all = runtime_.list()};
+}
+
+Reply Daemon::handle_image(const Request& request, Session& session, std::vector<linux::Fd> fds) {
+  image::Store& store = runtime_.store();
+  const auto one_fd = [&fds] {
+    if (fds.size() != 1) fail(Code::invalid, "a layer with {} descriptors", fds.size());
+    return fds.front().get();
+  };
+  const auto hold = [&session](image::Lease lease) {
+    const std::string id = lease.layers().front();
+    session.held.push_back(std::move(lease));
+    return Text{.text = id};
+  };
+  if (const auto* has = std::get_if<HasLayerRequest>(&request)) {
+    if (!store.has_layer(has->diff_id)) return Text{};
+    return hold(store.use({has->diff_id}));
+  }
+  if (const auto* add = std::get_if<AddLayerRequest>(&request))
+    return hold(store.add_layer(one_fd(), add->blob, session.channel.fd()));
+  if (std::holds_alternative<AddFolderRequest>(request)) {
+    if (session.uid != 0)
+      fail(Code::forbidden,
+           "a folder is read with root's rights: only root may ask; others send a "
+           "tar archive");
+    return hold(store.add_folder(one_fd(), session.channel.fd()));
+  }
+  if (const auto* put = std::get_if<PutImageRequest>(&request)) {
+    store.put_image(put->image);
+    session.held.clear();
+    return Done{};
+  }
+  if (const auto* remove = std::get_if<RemoveImageRequest>(&request))
+    return Text{.text = runtime_.remove_image(remove->name) ? "yes" : ""};
+  return ImageList{.all = runtime_.list_images()};
 }
 
 }  // namespace hearth::runtime

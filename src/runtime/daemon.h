@@ -33,11 +33,15 @@ class Daemon {
   void stop() noexcept;
 
  private:
+  // What belongs to a connection, and ends with it.
+  struct Session;
+
   void serve(linux::Channel channel);
-  // `tied` are the sandboxes that end with the connection.
-  void answer(linux::Channel& channel, const linux::Message& message,
-              std::vector<std::string>& tied);
-  Reply handle(const Request& request, linux::Channel& guest, std::vector<std::string>& tied);
+  void answer(Session& session, linux::Message message);
+  Reply handle(const Request& request, Session& session, std::vector<linux::Fd> fds);
+  Reply handle_sandbox(const Request& request, Session& session);
+  Reply handle_image(const Request& request, Session& session, std::vector<linux::Fd> fds);
+  Hello hello() const;
 
   LinuxRuntime& runtime_;
   int listen_fd_;

@@ -27,10 +27,6 @@ void validate(const SandboxSpec& spec) {
     fail(Code::invalid, "'{}' is no sandbox id: 1 to 63 of a-z, 0-9 and '-', no '-' at either end",
          spec.id);
   }
-  if (spec.image != "host") {
-    fail(Code::not_found, "there is no image '{}'; there is 'host', this machine's own /usr",
-         spec.image);
-  }
   for (const std::string& entry : spec.environment) {
     const std::size_t equals = entry.find('=');
     if (equals == 0 || equals == std::string::npos || entry.find('\0') != std::string::npos) {
@@ -48,6 +44,8 @@ void validate(const SandboxSpec& spec) {
     fail(Code::invalid, "a limit of {} processes leaves none for commands; the least is {}",
          spec.limits.pids, kLeastPids);
   }
+  if (spec.network) network::check(*spec.network);
+  check(spec.mounts);
 }
 
 std::vector<linux::Fd> clone_layers(const std::vector<std::string>& paths, int mapping_fd) {
@@ -69,11 +67,21 @@ bool same_cgroup_limits(const Limits& one, const Limits& other) {
          one.pids == other.pids;
 }
 
-[[noreturn]] void throw_unknown(const std::string& id) {
-  fail(Code::not_found, "there is no sandbox '{}'", id);
+const std::string& first_of(const std::string& one, const std::string& other,
+                            const std::string& otherwise) {
+  if (!one.empty()) return one;
+  return other.empty() ? otherwise : other;
+}
+
+std::string hosts_text(const std::string& name, const std::string& address) {
+  return fmt::format("127.0.0.1 localhost\n::1 localhost ip6-localhost\n{} {}\n", address, name);
 }
 
 }  // namespace
+
+void LinuxRuntime::throw_unknown(const std::string& id) {
+  fail(Code::not_found, "there is no sandbox '{}'", id);
+}
 
 std::shared_ptr<LinuxRuntime::Entry> LinuxRuntime::find(const std::string& id) {
   return entries_.with([&](Entries& entries) {
@@ -94,11 +102,15 @@ Runtime::Created LinuxRuntime::create(const SandboxSpec& wanted) {
   SandboxSpec spec = wanted;
   if (spec.id.empty()) spec.id = new_sandbox_id();
   validate(spec);
+  return create_from(spec, image_choice_.choose(spec.image));
+}
 
+Runtime::Created LinuxRuntime::create_from(const SandboxSpec& spec, ChosenImage image) {
   const auto entry = reserve(spec.id);
   const std::lock_guard lock(entry->mutex);
   entry->gone = true;  // until it is up
   OnFailure forget([&] { entries_.with([&](Entries& entries) { entries.erase(spec.id); }); });
+  entry->image = std::move(image);
   linux::Channel guest = bring_up(*entry, spec);
   forget.release();
   entry->gone = false;
@@ -108,9 +120,11 @@ Runtime::Created LinuxRuntime::create(const SandboxSpec& wanted) {
 
 linux::Channel LinuxRuntime::bring_up(Entry& entry, const SandboxSpec& spec) {
   pool_->note_request();
-  Shell shell = obtain_shell(spec.limits);
-  OnFailure unmake([&] { shells_.unmake(shell.unit, shell.id_slot, shell.pidfd); });
-  linux::Channel guest = dress(shell, spec);
+  volumes_.use(spec.mounts);
+  OnFailure release_volumes([&] { volumes_.release(spec.mounts); });
+  Shell shell = obtain_shell(spec);
+  OnFailure unmake([&] { shells_.unmake(ShellMaker::remains_of(shell), shell.pidfd); });
+  linux::Channel guest = dress(shell, spec, entry.image);
 
   Record& record = entry.record;
   record.spec = spec;
@@ -120,47 +134,87 @@ linux::Channel LinuxRuntime::bring_up(Entry& entry, const SandboxSpec& spec) {
   record.boot_id = boot_id_;
   record.unit = shell.unit;
   record.id_slot = shell.id_slot;
-  record.image_folder = host_image_;
-  // Not to be read before the guest has been told to stay: half a record is none.
-  const linux::Fd file =
-      linux::open_at(shell.folder.get(), kRecord, O_WRONLY | O_CREAT | O_EXCL, 0600);
-  linux::write_all(file.get(), encode(record));
+  if (entry.image.on_host) record.host_folder = host_image_;
+  record.layers = entry.image.layers;
+  record.default_command = entry.image.config.entrypoint;
+  record.default_command.insert(record.default_command.end(), entry.image.config.command.begin(),
+                                entry.image.config.command.end());
+  if (shell.network) {
+    record.has_network = true;
+    record.network_slot = shell.network->index;
+    record.address = shell.network->address;
+  }
+  write_record(record, shell.folder.get());
   shell.boot.send(guest::kKeep);
   entry.pidfd = std::move(shell.pidfd);
+  entry.stage = std::move(shell.stage);
   entry.state = State::running;
   unmake.release();
+  release_volumes.release();
   return guest;
 }
 
-Shell LinuxRuntime::obtain_shell(const Limits& limits) {
+// Nobody reads it before this process has died: what it says is whole by then, or it is none and
+// the guest, which has not been told to stay, is gone.
+void LinuxRuntime::write_record(const Record& record, int folder_fd) {
+  const linux::Fd file =
+      linux::open_at(folder_fd, kRecord, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+  linux::write_all(file.get(), encode(record));
+}
+
+Shell LinuxRuntime::obtain_shell(const SandboxSpec& spec) {
+  const Limits& limits = spec.limits;
   cgroups_.require_controllers(cgroup_limits(limits));
-  if (can_be_given(limits)) {
-    if (auto shell = pool_->take()) {
-      if (!same_cgroup_limits(shell->limits, limits))
-        shell->cgroup.set_limits(cgroup_limits(limits));
-      return std::move(*shell);
-    }
+  std::optional<Shell> shell;
+  if (can_be_given(limits)) shell = pool_->take();
+  if (!shell) shell = shells_.make(limits, spec.network.has_value());
+  OnFailure unmake([&] { shells_.unmake(ShellMaker::remains_of(*shell), shell->pidfd); });
+  if (!same_cgroup_limits(shell->limits, limits)) shell->cgroup.set_limits(cgroup_limits(limits));
+  if (spec.network) {
+    if (!shell->network) fail(Code::unavailable, "this engine has no network for sandboxes");
+    network_->set_policy(shell->network->index, *spec.network);
   }
-  return shells_.make(limits);
+  unmake.release();
+  return std::move(*shell);
 }
 
 // Turns a shell into the sandbox that was asked for.
-linux::Channel LinuxRuntime::dress(Shell& shell, const SandboxSpec& spec) {
+linux::Channel LinuxRuntime::dress(Shell& shell, const SandboxSpec& spec,
+                                   const ChosenImage& image) {
   const int mapping = id_ranges_.mapping_fd(shell.id_slot);
-  const ImageLayers layers =
-      host_image_layers(fmt::format("/proc/self/fd/{}/{}", images_.get(), host_image_));
-  std::vector<linux::Fd> mounts = clone_layers(layers.root, mapping);
-  for (linux::Fd& layer : clone_layers(layers.usr, mapping)) mounts.push_back(std::move(layer));
+  const ImageLayers folders = image_choice_.folders_of(image);
+  std::vector<linux::Fd> mounts;
+  guest::Assignment assignment;
+  const auto add = [&](std::vector<linux::Fd> fds) {
+    for (linux::Fd& fd : fds) mounts.push_back(std::move(fd));
+  };
+  add(clone_layers(folders.root, mapping));
+  add(clone_layers(folders.usr, mapping));
+  assignment.layers = static_cast<std::uint32_t>(folders.root.size());
+  assignment.usr_layers = static_cast<std::uint32_t>(folders.usr.size());
+  Facts::Mounts facts = facts_.mounts_for(spec.limits);
+  assignment.attachments = std::move(facts.attachments);
+  add(std::move(facts.fds));
+  PreparedMounts prepared = volumes_.prepare(
+      spec.mounts,
+      {.ids = ids_of_slot(shell.id_slot), .mapping_fd = mapping, .folder_fd = shell.folder.get()});
+  for (guest::Attachment& one : prepared.attachments)
+    assignment.attachments.push_back(std::move(one));
+  add(std::move(prepared.fds));
+
+  assignment.hostname = spec.id;
+  assignment.environment = image.config.environment;
+  assignment.environment.insert(assignment.environment.end(), spec.environment.begin(),
+                                spec.environment.end());
+  assignment.user = first_of(spec.user, image.config.user, "root");
+  assignment.directory = first_of(spec.directory, image.config.directory, "");
+  assignment.disk_bytes = spec.limits.disk_bytes;
+  assignment.cpus = facts_.cpus_for(spec.limits, shell.id_slot);
+  assignment.hosts = hosts_text(spec.id, shell.network ? shell.network->address : "127.0.1.1");
+  if (shell.network) assignment.resolv_conf = network_->resolv_conf_text();
+  assignment.client = true;
 
   auto [ours, theirs] = linux::Channel::make_pair();
-  guest::Assignment assignment;
-  assignment.hostname = spec.id;
-  assignment.environment = spec.environment;
-  assignment.user = spec.user;
-  assignment.disk_bytes = spec.limits.disk_bytes;
-  assignment.layers = static_cast<std::uint32_t>(layers.root.size());
-  assignment.usr_layers = static_cast<std::uint32_t>(layers.usr.size());
-  assignment.client = true;
   std::vector<int> fds;
   for (const linux::Fd& mount : mounts) fds.push_back(mount.get());
   fds.push_back(theirs.fd());
@@ -169,14 +223,13 @@ linux::Channel LinuxRuntime::dress(Shell& shell, const SandboxSpec& spec) {
 }
 
 linux::Channel LinuxRuntime::connect(const std::string& id) {
-  const auto entry = find(id);
-  if (!entry) throw_unknown(id);
-  const std::lock_guard lock(entry->mutex);
-  if (entry->gone) throw_unknown(id);
-  if (entry->state != State::running) fail(Code::unavailable, "sandbox '{}' has exited", id);
-  const linux::Fd folder =
-      linux::open_at(sandboxes_.get(), entry->record.unit, O_PATH | O_DIRECTORY);
-  return linux::connect_at(folder.get(), kGuestSocket);
+  return with_living(id, [&](Entry& entry) {
+    if (entry.state == State::paused)
+      fail(Code::unavailable, "sandbox '{}' is paused; 'hearth resume' lets it go on", id);
+    const linux::Fd folder =
+        linux::open_at(sandboxes_.get(), entry.record.unit, O_PATH | O_DIRECTORY);
+    return linux::connect_at(folder.get(), kGuestSocket);
+  });
 }
 
 void LinuxRuntime::destroy(const std::string& id) {
@@ -191,8 +244,17 @@ void LinuxRuntime::destroy(const std::string& id) {
 
 void LinuxRuntime::end(Entry& entry) {
   pool_->note_request();
-  shells_.unmake(entry.record.unit, entry.record.id_slot, entry.pidfd);
+  const Record& record = entry.record;
+  // What the v1 freezer holds does not die.
+  if (entry.state == State::paused) {
+    if (auto cgroup = cgroups_.find(record.unit)) cgroup->thaw();
+  }
+  entry.stage.reset();
+  ShellMaker::Remains remains{.unit = record.unit, .id_slot = record.id_slot, .network_slot = {}};
+  if (record.has_network) remains.network_slot = record.network_slot;
+  shells_.unmake(remains, entry.pidfd);
   entry.state = State::exited;
+  volumes_.release(record.spec.mounts);
   // Closing the pidfd took it off the watch, mostly before the watcher has looked.
   watched_.with([&](auto& watched) { watched.erase(entry.watch_tag); });
 }
@@ -206,6 +268,8 @@ Sandbox LinuxRuntime::describe(const Entry& entry) {
                   .created = record.created,
                   .pid = record.pid,
                   .limits = record.spec.limits};
+  sandbox.address = record.address;
+  sandbox.default_command = record.default_command;
   return sandbox;
 }
 
@@ -218,7 +282,18 @@ Sandbox LinuxRuntime::describe_with_usage(const Entry& entry) const {
                    .memory_peak_bytes = usage.memory_peak_bytes,
                    .cpu_microseconds = usage.cpu_usec,
                    .pids = usage.pids,
-                   .oom_kills = usage.oom_kills};
+                   .oom_kills = usage.oom_kills,
+                   .read_bytes = usage.read_bytes,
+                   .written_bytes = usage.written_bytes};
+  if (entry.record.has_network && network_) {
+    try {
+      const network::Traffic traffic = network_->traffic(entry.record.network_slot);
+      sandbox.usage.received_bytes = traffic.received_bytes;
+      sandbox.usage.sent_bytes = traffic.sent_bytes;
+    } catch (const Error&) {
+      // Its link went with it.
+    }
+  }
   return sandbox;
 }
 
@@ -244,6 +319,7 @@ void LinuxRuntime::destroy_all() {
   pool_->drain();
   for (const Sandbox& sandbox : list()) destroy(sandbox.id);
   linux::remove_all_at(images_.get(), host_image_);
+  if (network_) network_->remove();
   cgroups_.remove_tree();
 }
 
@@ -278,7 +354,7 @@ void LinuxRuntime::handle_end(const std::string& id) {
   if (!entry) return;
   const std::lock_guard lock(entry->mutex);
   // It may be another one of that name by now.
-  if (entry->gone || entry->state != State::running) return;
+  if (entry->gone || entry->state == State::exited) return;
   try {
     if (!entry->pidfd.wait_for_end(Deadline::after(0s))) return;
     entry->state = State::exited;

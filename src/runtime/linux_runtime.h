@@ -2,9 +2,12 @@
 //
 // Two folders, owned by root and closed to everyone else. One that lasts:
 //   images/host-X/   the layers of image 'host', made anew at every start
+//   store/           all other images, see image::Store
+//   volumes/         see volumes.h
 // and one in memory, because what it says is true until the machine goes down and no longer, and
 // because making three files on a disk takes as long as everything else:
 //   sandboxes/UNIT/  see shell.h
+//   facts/           see facts.h
 //
 // The life of create(): reserve the id -> a shell, from the pool or made now -> its assignment: the
 // image's layers, name, user -> the guest says it is done -> record -> guest may stay. Whatever
@@ -20,22 +23,33 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/guarded.h"
+#include "image/store.h"
 #include "linux/cgroup.h"
 #include "linux/fd.h"
 #include "linux/pidfd.h"
+#include "network/network.h"
+#include "runtime/facts.h"
 #include "runtime/id_ranges.h"
+#include "runtime/images.h"
 #include "runtime/record.h"
 #include "runtime/runtime.h"
 #include "runtime/shell_pool.h"
+#include "runtime/volumes.h"
 
 namespace hearth::runtime {
 
 struct LinuxRuntimeOptions {
-  int folder_fd = -1;         // the folder that lasts, borrowed
-  int memory_folder_fd = -1;  // the one in memory, borrowed
-  std::string guest_program;  // path of hearth-guest
-  unsigned warm = 16;         // shells to keep ready
+  int folder_fd = -1;                   // the folder that lasts, borrowed
+  int memory_folder_fd = -1;            // the one in memory, borrowed
+  std::string guest_program;            // path of hearth-guest
+  std::string unpack_program;           // path of hearth-unpack
+  std::string tag;                      // which engine of this machine
+  unsigned warm = 16;                   // shells to keep ready
+  bool network = true;                  // where this machine can
+  std::uint64_t image_quota_bytes = 0;  // 0: none
+  std::vector<std::string> host_paths;  // that may be mounted into sandboxes
 };
 
 class LinuxRuntime final : public Runtime {
@@ -52,6 +66,19 @@ class LinuxRuntime final : public Runtime {
   void destroy(const std::string& id) override;
   Sandbox get(const std::string& id) override;
   std::vector<Sandbox> list() override;
+  void pause(const std::string& id) override;
+  void resume(const std::string& id) override;
+  void set_policy(const std::string& id, const network::Policy& policy) override;
+  image::Image commit(const std::string& id, const std::string& name) override;
+  std::vector<Sandbox> fork(const std::string& id, unsigned count) override;
+  std::vector<image::Image> list_images() override { return store_.list(); }
+  bool remove_image(const std::string& name) override;
+  std::vector<Volume> list_volumes() override { return volumes_.list(); }
+  void remove_volume(const std::string& name) override { volumes_.remove(name); }
+
+  image::Store& store() { return store_; }
+  // Addresses that sandboxes get; empty without a network.
+  std::string describe_network() const { return network_ ? network_->pool() : ""; }
 
   // Everything, and then whatever the runtime keeps for itself: cgroups, layers.
   void destroy_all();
@@ -69,6 +96,8 @@ class LinuxRuntime final : public Runtime {
     linux::Pidfd pidfd;            // guarded by mutex
     std::uint64_t watch_tag = 0;   // guarded by mutex: of watched_
     State state = State::running;  // guarded by mutex
+    ChosenImage image;             // guarded by mutex
+    linux::Fd stage;               // guarded by mutex: see guest/stage.h
     bool gone = false;             // guarded by mutex: never came up, or was destroyed meanwhile
   };
   using Entries = std::map<std::string, std::shared_ptr<Entry>>;
@@ -76,14 +105,30 @@ class LinuxRuntime final : public Runtime {
   void adopt_and_sweep();
   bool adopt(const std::string& id);
   void sweep(const std::string& id);
+  static std::unique_ptr<network::Network> make_network(const LinuxRuntimeOptions& options);
+  void start_network();
   void make_host_layers();
   void remove_unused_images();
 
   std::shared_ptr<Entry> find(const std::string& id);
+  // Calls f with the entry locked. Throws not_found, and unavailable for one that has exited.
+  template <typename F>
+  auto with_living(const std::string& id, F f) {
+    const auto entry = find(id);
+    if (!entry) throw_unknown(id);
+    const std::lock_guard lock(entry->mutex);
+    if (entry->gone) throw_unknown(id);
+    if (entry->state == State::exited) fail(Code::unavailable, "sandbox '{}' has exited", id);
+    return f(*entry);
+  }
+  [[noreturn]] static void throw_unknown(const std::string& id);
   std::shared_ptr<Entry> reserve(const std::string& id);
+  Created create_from(const SandboxSpec& spec, ChosenImage image);
   linux::Channel bring_up(Entry& entry, const SandboxSpec& spec);
-  Shell obtain_shell(const Limits& limits);
-  linux::Channel dress(Shell& shell, const SandboxSpec& spec);
+  Shell obtain_shell(const SandboxSpec& spec);
+  linux::Channel dress(Shell& shell, const SandboxSpec& spec, const ChosenImage& image);
+  static void write_record(const Record& record, int folder_fd);
+  ChosenImage take_snapshot(Entry& entry);
   void end(Entry& entry);
   static Sandbox describe(const Entry& entry);
   Sandbox describe_with_usage(const Entry& entry) const;
@@ -94,10 +139,18 @@ class LinuxRuntime final : public Runtime {
 
   linux::Fd sandboxes_;
   linux::Fd images_;
+  linux::Fd facts_folder_;
+  linux::Fd store_folder_;
+  linux::Fd volumes_folder_;
   std::string boot_id_;
   std::string host_image_;  // name of its folder in images/
   linux::CgroupTree cgroups_;
   IdRanges id_ranges_;
+  image::Store store_;
+  Images image_choice_;
+  Volumes volumes_;
+  Facts facts_;
+  std::unique_ptr<network::Network> network_;  // or none
   Nurseries nurseries_;
   ShellMaker shells_;
   Guarded<Entries> entries_;

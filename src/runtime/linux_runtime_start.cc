@@ -64,22 +64,58 @@ unsigned nursery_count() {
 LinuxRuntime::LinuxRuntime(const LinuxRuntimeOptions& options, linux::CgroupTree cgroups)
     : sandboxes_(make_folder(options.memory_folder_fd, "sandboxes", 0700)),
       images_(make_folder(options.folder_fd, "images", 0700)),
+      facts_folder_(make_folder(options.memory_folder_fd, "facts", 0711)),
+      store_folder_(make_folder(options.folder_fd, "store", 0700)),
+      volumes_folder_(make_folder(options.folder_fd, "volumes", 0700)),
       boot_id_(read_boot_id()),
+      host_image_("host-" + random_hex(4)),
       cgroups_(std::move(cgroups)),
       id_ranges_(inode_of(options.folder_fd)),
+      store_({.folder_fd = store_folder_.get(),
+              .unpack_program = options.unpack_program,
+              .helper_ids = ids_of_slot(id_ranges_.acquire()),
+              .quota_bytes = options.image_quota_bytes}),
+      image_choice_(store_, fmt::format("/proc/self/fd/{}/{}", images_.get(), host_image_)),
+      volumes_(volumes_folder_.get(), options.host_paths),
+      facts_(facts_folder_.get()),
+      network_(make_network(options)),
       nurseries_(linux::make_sealed_program(options.guest_program).get(), nursery_config(cgroups_),
                  nursery_count()),
       shells_({.sandboxes_fd = sandboxes_.get(),
                .cgroups = cgroups_,
                .id_ranges = id_ranges_,
-               .nurseries = nurseries_}),
+               .nurseries = nurseries_,
+               .network = network_.get()}),
       ends_(::epoll_create1(EPOLL_CLOEXEC)) {
   if (!ends_) throw_errno("make an epoll");
   adopt_and_sweep();
+  start_network();
   make_host_layers();
   remove_unused_images();
   watcher_ = std::jthread([this](const std::stop_token& stop) { watch_for_ends(stop); });
-  pool_ = std::make_unique<ShellPool>(shells_, Limits{}, options.warm);
+  pool_ = std::make_unique<ShellPool>(
+      shells_, PoolOptions{.with_network = network_ != nullptr, .size = options.warm});
+}
+
+// Without one the engine still serves those who want none.
+std::unique_ptr<network::Network> LinuxRuntime::make_network(const LinuxRuntimeOptions& options) {
+  if (!options.network) return nullptr;
+  try {
+    return std::make_unique<network::Network>(network::Options{.tag = options.tag});
+  } catch (const Error& error) {
+    log::warning("sandboxes have no network", {{"error", error.what()}});
+    return nullptr;
+  }
+}
+
+void LinuxRuntime::start_network() {
+  if (!network_) return;
+  try {
+    swept_ += static_cast<unsigned>(network_->start());
+  } catch (const Error& error) {
+    // The pointer stays for those who hold it; whoever asks for a slot hears why.
+    log::warning("sandboxes have no network", {{"error", error.what()}});
+  }
 }
 
 LinuxRuntime::~LinuxRuntime() {
@@ -117,12 +153,23 @@ bool LinuxRuntime::adopt(const std::string& unit) {
     // In this order: what the pidfd names cannot change any more.
     if (!pidfd || linux::start_time_of(record.pid) != record.start_time) return false;
     if (pidfd->wait_for_end(Deadline::after(0s))) return false;
-    guest::Connection guest(linux::connect_at(folder.get(), kGuestSocket));
-    if (guest.hello(Deadline::after(kHelloPatience)).protocol != guest::kProtocolVersion)
-      return false;
+    const auto cgroup = cgroups_.find(unit);
+    if (!cgroup) return false;
+    auto entry = std::make_shared<Entry>();
+    if (cgroup->frozen()) {
+      entry->state = State::paused;  // it will not answer, and is as we left it
+    } else {
+      guest::Connection guest(linux::connect_at(folder.get(), kGuestSocket));
+      auto greeting = guest.hello(Deadline::after(kHelloPatience));
+      if (greeting.hello.protocol != guest::kProtocolVersion) return false;
+      entry->stage = std::move(greeting.stage);
+    }
+    entry->image = image_choice_.choose_again(record.layers, !record.host_folder.empty());
+    if (record.has_network && network_)
+      network_->adopt(record.network_slot, record.spec.network.value_or(network::Policy{}));
+    volumes_.use(record.spec.mounts);
 
     const std::string& id = record.spec.id;
-    auto entry = std::make_shared<Entry>();
     entry->record = record;
     entry->pidfd = std::move(*pidfd);
     id_ranges_.mark_used(record.id_slot);
@@ -155,7 +202,6 @@ void LinuxRuntime::sweep(const std::string& unit) {
 }
 
 void LinuxRuntime::make_host_layers() {
-  host_image_ = "host-" + random_hex(4);
   const linux::Fd folder = make_folder(images_.get(), host_image_.c_str(), 0755);
   make_host_image(folder.get());
 }
@@ -164,7 +210,7 @@ void LinuxRuntime::make_host_layers() {
 void LinuxRuntime::remove_unused_images() {
   std::set<std::string> used{host_image_};
   entries_.with([&](const Entries& entries) {
-    for (const auto& [id, entry] : entries) used.insert(entry->record.image_folder);
+    for (const auto& [id, entry] : entries) used.insert(entry->record.host_folder);
   });
   for (const std::string& name : linux::list_folder(images_.get())) {
     if (!used.contains(name)) linux::remove_all_at(images_.get(), name);

@@ -55,7 +55,7 @@ TEST(Record, ReadsWhatWasWritten) {
   record.start_time = 99;
   record.boot_id = "boot";
   record.id_slot = 12;
-  record.image_folder = "host-1";
+  record.host_folder = "host-1";
 
   const Record parsed = parse_record(encode(record));
 
@@ -63,7 +63,7 @@ TEST(Record, ReadsWhatWasWritten) {
   EXPECT_EQ(parsed.pid, 4711);
   EXPECT_EQ(parsed.start_time, 99u);
   EXPECT_EQ(parsed.id_slot, 12u);
-  EXPECT_EQ(parsed.image_folder, "host-1");
+  EXPECT_EQ(parsed.host_folder, "host-1");
 }
 
 TEST(Record, OfAnotherFormatIsNotUnderstood) {

@@ -3,198 +3,185 @@
 namespace hearth::runtime {
 namespace {
 
-// On the wire: do not renumber.
-enum class RequestKind : std::uint8_t {
-  hello = 1,
-  create = 2,
-  connect = 3,
-  destroy = 4,
-  get = 5,
-  list = 6,
-  shutdown = 7,
-};
-enum class ReplyKind : std::uint8_t { hello = 1, done = 2, sandboxes = 3, failed = 4 };
-
 // No machine has room for more, and a reply must fit a message.
-constexpr std::uint32_t kMaxSandboxes = 100'000;
+constexpr std::uint32_t kMaxList = 100'000;
 
-wire::Writer& kind(wire::Writer& out, RequestKind value) {
-  return out.u8(static_cast<std::uint8_t>(value));
-}
-wire::Writer& kind(wire::Writer& out, ReplyKind value) {
-  return out.u8(static_cast<std::uint8_t>(value));
-}
+// One pair for each message: what follows its number.
 
-void put(wire::Writer& out, const Limits& limits) {
-  out.u64(limits.memory_bytes).u32(limits.cpu_millis).u32(limits.pids).u64(limits.disk_bytes);
+void put_body(wire::Writer& out, const CreateRequest& message) {
+  put(out, message.spec);
 }
-
-Limits read_limits(wire::Reader& in) {
-  Limits limits;
-  limits.memory_bytes = in.u64();
-  limits.cpu_millis = in.u32();
-  limits.pids = in.u32();
-  limits.disk_bytes = in.u64();
-  return limits;
+void read_body(wire::Reader& in, CreateRequest& message) {
+  message.spec = read_spec(in);
 }
-
-void put(wire::Writer& out, const Sandbox& sandbox) {
-  out.text(sandbox.id)
-      .u8(static_cast<std::uint8_t>(sandbox.state))
-      .text(sandbox.image)
-      .u64(static_cast<std::uint64_t>(sandbox.created.time_since_epoch().count()))
-      .u32(static_cast<std::uint32_t>(sandbox.pid));
-  put(out, sandbox.limits);
-  const Usage& usage = sandbox.usage;
-  out.u64(usage.memory_bytes).u64(usage.memory_peak_bytes).u64(usage.cpu_microseconds);
-  out.u64(usage.pids).u64(usage.oom_kills);
+void put_body(wire::Writer& out, const ShutdownRequest& message) {
+  out.boolean(message.destroy_all);
 }
-
-Sandbox read_sandbox(wire::Reader& in) {
-  Sandbox sandbox;
-  sandbox.id = in.text();
-  sandbox.state =
-      in.u8() == static_cast<std::uint8_t>(State::running) ? State::running : State::exited;
-  sandbox.image = in.text();
-  sandbox.created = Time(Duration(static_cast<Duration::rep>(in.u64())));
-  sandbox.pid = static_cast<int>(in.u32());
-  sandbox.limits = read_limits(in);
-  Usage& usage = sandbox.usage;
-  usage.memory_bytes = in.u64();
-  usage.memory_peak_bytes = in.u64();
-  usage.cpu_microseconds = in.u64();
-  usage.pids = in.u64();
-  usage.oom_kills = in.u64();
-  return sandbox;
+void read_body(wire::Reader& in, ShutdownRequest& message) {
+  message.destroy_all = in.boolean();
 }
-
-void put(wire::Writer& out, const HelloRequest&) {
-  kind(out, RequestKind::hello);
+void put_body(wire::Writer& out, const PolicyRequest& message) {
+  network::put(out.text(message.id), message.policy);
 }
-void put(wire::Writer& out, const CreateRequest& request) {
-  put(kind(out, RequestKind::create), request.spec);
+void read_body(wire::Reader& in, PolicyRequest& message) {
+  message.id = in.text();
+  message.policy = network::read_policy(in);
 }
-void put(wire::Writer& out, const ConnectRequest& request) {
-  kind(out, RequestKind::connect).text(request.id);
+void put_body(wire::Writer& out, const CommitRequest& message) {
+  out.text(message.id).text(message.name);
 }
-void put(wire::Writer& out, const DestroyRequest& request) {
-  kind(out, RequestKind::destroy).text(request.id);
+void read_body(wire::Reader& in, CommitRequest& message) {
+  message.id = in.text();
+  message.name = in.text();
 }
-void put(wire::Writer& out, const GetRequest& request) {
-  kind(out, RequestKind::get).text(request.id);
+void put_body(wire::Writer& out, const ForkRequest& message) {
+  out.text(message.id).u32(message.count);
 }
-void put(wire::Writer& out, const ListRequest&) {
-  kind(out, RequestKind::list);
+void read_body(wire::Reader& in, ForkRequest& message) {
+  message.id = in.text();
+  message.count = in.u32();
 }
-void put(wire::Writer& out, const ShutdownRequest& request) {
-  kind(out, RequestKind::shutdown).boolean(request.destroy_all);
+void put_body(wire::Writer& out, const HasLayerRequest& message) {
+  out.text(message.diff_id);
+}
+void read_body(wire::Reader& in, HasLayerRequest& message) {
+  message.diff_id = in.text();
+}
+void put_body(wire::Writer& out, const AddLayerRequest& message) {
+  image::put(out, message.blob);
+}
+void read_body(wire::Reader& in, AddLayerRequest& message) {
+  message.blob = image::read_layer_blob(in);
+}
+void put_body(wire::Writer& out, const PutImageRequest& message) {
+  image::put(out, message.image);
+}
+void read_body(wire::Reader& in, PutImageRequest& message) {
+  message.image = image::read_image(in);
 }
 
-void put(wire::Writer& out, const Hello& reply) {
-  kind(out, ReplyKind::hello)
-      .u32(reply.protocol)
-      .text(reply.version)
-      .u32(reply.pid)
-      .text(reply.cgroups)
-      .u32(reply.adopted)
-      .u32(reply.swept);
+// Those that say nothing but their kind, an id, or a name.
+template <typename T>
+concept SaysNothing = std::is_empty_v<T>;
+template <typename T>
+concept SaysAnId = sizeof(T) == sizeof(std::string) && requires(T message) { message.id; };
+template <typename T>
+concept SaysAName = sizeof(T) == sizeof(std::string) && requires(T message) { message.name; };
+
+void put_body(wire::Writer&, const SaysNothing auto&) {}
+void read_body(wire::Reader&, SaysNothing auto&) {}
+void put_body(wire::Writer& out, const SaysAnId auto& message) {
+  out.text(message.id);
 }
-void put(wire::Writer& out, const Done&) {
-  kind(out, ReplyKind::done);
+void read_body(wire::Reader& in, SaysAnId auto& message) {
+  message.id = in.text();
 }
-void put(wire::Writer& out, const Sandboxes& reply) {
-  kind(out, ReplyKind::sandboxes).u32(static_cast<std::uint32_t>(reply.all.size()));
-  for (const Sandbox& sandbox : reply.all) put(out, sandbox);
+void put_body(wire::Writer& out, const SaysAName auto& message) {
+  out.text(message.name);
 }
-void put(wire::Writer& out, const Failed& reply) {
-  kind(out, ReplyKind::failed).u8(static_cast<std::uint8_t>(reply.code)).text(reply.message);
+void read_body(wire::Reader& in, SaysAName auto& message) {
+  message.name = in.text();
 }
 
-template <typename Messages>
-std::string encode_any(const Messages& message) {
-  wire::Writer out;
-  std::visit([&](const auto& one) { put(out, one); }, message);
-  return std::move(out).take();
+void put_body(wire::Writer& out, const Hello& reply) {
+  out.u32(reply.protocol).text(reply.version).u32(reply.pid).text(reply.cgroups);
+  out.u32(reply.adopted).u32(reply.swept).text(reply.network);
+  out.u64(reply.warm).u64(reply.warm_hits).u64(reply.warm_misses);
 }
-
-Request read_request(wire::Reader& in) {
-  const std::uint8_t number = in.u8();
-  switch (static_cast<RequestKind>(number)) {
-    case RequestKind::hello:
-      return HelloRequest{};
-    case RequestKind::create:
-      return CreateRequest{.spec = read_spec(in)};
-    case RequestKind::connect:
-      return ConnectRequest{.id = in.text()};
-    case RequestKind::destroy:
-      return DestroyRequest{.id = in.text()};
-    case RequestKind::get:
-      return GetRequest{.id = in.text()};
-    case RequestKind::list:
-      return ListRequest{};
-    case RequestKind::shutdown:
-      return ShutdownRequest{.destroy_all = in.boolean()};
-  }
-  fail(Code::invalid, "there is no runtime request {}", number);
-}
-
-Hello read_hello(wire::Reader& in) {
-  Hello reply;
+void read_body(wire::Reader& in, Hello& reply) {
   reply.protocol = in.u32();
   reply.version = in.text();
   reply.pid = in.u32();
   reply.cgroups = in.text();
   reply.adopted = in.u32();
   reply.swept = in.u32();
-  return reply;
+  reply.network = in.text();
+  reply.warm = in.u64();
+  reply.warm_hits = in.u64();
+  reply.warm_misses = in.u64();
 }
 
-Reply read_reply(wire::Reader& in) {
-  const std::uint8_t number = in.u8();
-  switch (static_cast<ReplyKind>(number)) {
-    case ReplyKind::hello:
-      return read_hello(in);
-    case ReplyKind::done:
-      return Done{};
-    case ReplyKind::sandboxes: {
-      const std::uint32_t count = in.u32();
-      if (count > kMaxSandboxes) fail(Code::invalid, "a list of {} sandboxes", count);
-      Sandboxes reply;
-      for (std::uint32_t i = 0; i < count; ++i) reply.all.push_back(read_sandbox(in));
-      return reply;
-    }
-    case ReplyKind::failed: {
-      Failed reply;
-      reply.code = code_from_number(in.u8());
-      reply.message = in.text();
-      return reply;
-    }
+std::uint32_t read_count(wire::Reader& in) {
+  const std::uint32_t count = in.u32();
+  if (count > kMaxList) fail(Code::invalid, "a list of {}", count);
+  return count;
+}
+
+void put_body(wire::Writer& out, const Sandboxes& reply) {
+  out.u32(static_cast<std::uint32_t>(reply.all.size()));
+  for (const Sandbox& sandbox : reply.all) put(out, sandbox);
+}
+void read_body(wire::Reader& in, Sandboxes& reply) {
+  for (std::uint32_t left = read_count(in); left > 0; --left) reply.all.push_back(read_sandbox(in));
+}
+void put_body(wire::Writer& out, const ImageList& reply) {
+  out.u32(static_cast<std::uint32_t>(reply.all.size()));
+  for (const image::Image& one : reply.all) image::put(out, one);
+}
+void read_body(wire::Reader& in, ImageList& reply) {
+  for (std::uint32_t left = read_count(in); left > 0; --left)
+    reply.all.push_back(image::read_image(in));
+}
+void put_body(wire::Writer& out, const VolumeList& reply) {
+  out.u32(static_cast<std::uint32_t>(reply.all.size()));
+  for (const Volume& volume : reply.all) {
+    put_time(out.text(volume.name), volume.created);
+    out.boolean(volume.used);
   }
-  fail(Code::invalid, "there is no runtime reply {}", number);
+}
+void read_body(wire::Reader& in, VolumeList& reply) {
+  for (std::uint32_t left = read_count(in); left > 0; --left) {
+    Volume volume;
+    volume.name = in.text();
+    volume.created = read_time(in);
+    volume.used = in.boolean();
+    reply.all.push_back(std::move(volume));
+  }
+}
+void put_body(wire::Writer& out, const Text& reply) {
+  out.text(reply.text);
+}
+void read_body(wire::Reader& in, Text& reply) {
+  reply.text = in.text();
+}
+void put_body(wire::Writer& out, const Failed& reply) {
+  out.u8(static_cast<std::uint8_t>(reply.code)).text(reply.message);
+}
+void read_body(wire::Reader& in, Failed& reply) {
+  reply.code = code_from_number(in.u8());
+  reply.message = in.text();
+}
+
+// A message's number is its place in the variant, from 1.
+template <typename Messages>
+std::string encode_any(const Messages& message) {
+  wire::Writer out;
+  out.u8(static_cast<std::uint8_t>(message.index() + 1));
+  std::visit([&](const auto& one) { put_body(out, one); }, message);
+  return std::move(out).take();
+}
+
+template <typename Messages, std::size_t Place = 0>
+Messages read_at(std::size_t place, wire::Reader& in) {
+  if constexpr (Place == std::variant_size_v<Messages>) {
+    fail(Code::invalid, "there is no runtime message {}", place + 1);
+  } else {
+    if (place != Place) return read_at<Messages, Place + 1>(place, in);
+    std::variant_alternative_t<Place, Messages> message;
+    read_body(in, message);
+    return message;
+  }
+}
+
+template <typename Messages>
+Messages parse_any(std::string_view bytes) {
+  return wire::parse_whole(bytes, [](wire::Reader& in) {
+    const std::size_t number = in.u8();
+    return read_at<Messages>(number - 1, in);
+  });
 }
 
 }  // namespace
-
-void put(wire::Writer& out, const SandboxSpec& spec) {
-  out.text(spec.id).text(spec.image).texts(spec.environment).text(spec.user);
-  put(out, spec.limits);
-  out.boolean(spec.ends_with_client);
-}
-
-SandboxSpec read_spec(wire::Reader& in) {
-  SandboxSpec spec;
-  spec.id = in.text();
-  spec.image = in.text();
-  spec.environment = in.texts();
-  spec.user = in.text();
-  spec.limits = read_limits(in);
-  spec.ends_with_client = in.boolean();
-  return spec;
-}
-
-std::string_view to_string(State state) {
-  return state == State::running ? "running" : "exited";
-}
 
 std::string encode(const Request& request) {
   return encode_any(request);
@@ -202,13 +189,11 @@ std::string encode(const Request& request) {
 std::string encode(const Reply& reply) {
   return encode_any(reply);
 }
-
 Request parse_request(std::string_view bytes) {
-  return wire::parse_whole(bytes, read_request);
+  return parse_any<Request>(bytes);
 }
-
 Reply parse_reply(std::string_view bytes) {
-  return wire::parse_whole(bytes, read_reply);
+  return parse_any<Reply>(bytes);
 }
 
 }  // namespace hearth::runtime

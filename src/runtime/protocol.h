@@ -18,7 +18,7 @@ namespace hearth::runtime {
 inline constexpr const char* kSocketName = "runtime.sock";
 
 // Raised when a message changes its meaning.
-inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::uint32_t kProtocolVersion = 2;
 
 struct HelloRequest {};
 struct CreateRequest {
@@ -38,8 +38,50 @@ struct ListRequest {};
 struct ShutdownRequest {
   bool destroy_all = false;
 };
+struct PauseRequest {
+  std::string id;
+};
+struct ResumeRequest {
+  std::string id;
+};
+struct PolicyRequest {
+  std::string id;
+  network::Policy policy;
+};
+struct CommitRequest {
+  std::string id;
+  std::string name;
+};
+struct ForkRequest {
+  std::string id;
+  std::uint32_t count = 1;
+};
+struct HasLayerRequest {
+  std::string diff_id;
+};
+// With the archive's descriptor.
+struct AddLayerRequest {
+  image::LayerBlob blob;
+};
+// With the folder's descriptor.
+struct AddFolderRequest {};
+struct PutImageRequest {
+  image::Image image;
+};
+struct ListImagesRequest {};
+struct RemoveImageRequest {
+  std::string name;
+};
+struct ListVolumesRequest {};
+struct RemoveVolumeRequest {
+  std::string name;
+};
+// On the wire a message is known by its place here: add at the end.
 using Request = std::variant<HelloRequest, CreateRequest, ConnectRequest, DestroyRequest,
-                             GetRequest, ListRequest, ShutdownRequest>;
+                             GetRequest, ListRequest, ShutdownRequest, PauseRequest, ResumeRequest,
+                             PolicyRequest, CommitRequest, ForkRequest, HasLayerRequest,
+                             AddLayerRequest, AddFolderRequest, PutImageRequest, ListImagesRequest,
+                             RemoveImageRequest, ListVolumesRequest, RemoveVolumeRequest>;
 
 struct Hello {
   std::uint32_t protocol = kProtocolVersion;
@@ -48,16 +90,30 @@ struct Hello {
   std::string cgroups;        // what limits with, for people
   std::uint32_t adopted = 0;  // sandboxes found alive at start
   std::uint32_t swept = 0;    // remains of dead ones removed at start
+  std::string network;        // the addresses that sandboxes get; empty: there is no network
+  std::uint64_t warm = 0;     // shells that are ready
+  std::uint64_t warm_hits = 0;
+  std::uint64_t warm_misses = 0;
 };
 struct Done {};
 struct Sandboxes {
   std::vector<Sandbox> all;
 };
+struct ImageList {
+  std::vector<image::Image> all;
+};
+struct VolumeList {
+  std::vector<Volume> all;
+};
+// A layer's id; or yes (not empty) and no.
+struct Text {
+  std::string text;
+};
 struct Failed {
   Code code = Code::internal;
   std::string message;
 };
-using Reply = std::variant<Hello, Done, Sandboxes, Failed>;
+using Reply = std::variant<Hello, Done, Sandboxes, Failed, ImageList, VolumeList, Text>;
 
 std::string encode(const Request& request);
 std::string encode(const Reply& reply);
@@ -69,5 +125,9 @@ Reply parse_reply(std::string_view bytes);
 // As parts of other messages.
 void put(wire::Writer& out, const SandboxSpec& spec);
 SandboxSpec read_spec(wire::Reader& in);
+void put(wire::Writer& out, const Sandbox& sandbox);
+Sandbox read_sandbox(wire::Reader& in);
+void put_time(wire::Writer& out, Time time);
+Time read_time(wire::Reader& in);
 
 }  // namespace hearth::runtime

@@ -16,14 +16,22 @@ constexpr std::uint32_t kFormat = 2;
 std::string encode(const Record& record) {
   wire::Writer out;
   out.u32(kFormat);
-  put(out, record.spec);
+  // Secrets are not ours to keep.
+  SandboxSpec spec = record.spec;
+  for (MountSpec& mount : spec.mounts) mount.content.clear();
+  put(out, spec);
   out.u64(static_cast<std::uint64_t>(record.created.time_since_epoch().count()))
       .u32(static_cast<std::uint32_t>(record.pid))
       .u64(record.start_time)
       .text(record.boot_id)
       .text(record.unit)
       .u32(record.id_slot)
-      .text(record.image_folder);
+      .text(record.host_folder)
+      .texts(record.layers)
+      .texts(record.default_command)
+      .boolean(record.has_network)
+      .u32(record.network_slot)
+      .text(record.address);
   return std::move(out).take();
 }
 
@@ -39,7 +47,12 @@ Record parse_record(std::string_view bytes) {
   record.boot_id = in.text();
   record.unit = in.text();
   record.id_slot = in.u32();
-  record.image_folder = in.text();
+  record.host_folder = in.text();
+  record.layers = in.texts();
+  record.default_command = in.texts();
+  record.has_network = in.boolean();
+  record.network_slot = in.u32();
+  record.address = in.text();
   in.end();
   return record;
 }

@@ -17,11 +17,16 @@ struct Record {
   SandboxSpec spec;
   Time created;
   std::int32_t pid = 0;
-  std::uint64_t start_time = 0;  // of pid 1; together they name one process until reboot
-  std::string boot_id;           // of the machine: after a reboot a record means nothing
-  std::string unit;              // what its folder and its cgroup are called
-  std::uint32_t id_slot = 0;     // which range of user ids
-  std::string image_folder;      // that its layers come from
+  std::uint64_t start_time = 0;     // of pid 1; together they name one process until reboot
+  std::string boot_id;              // of the machine: after a reboot a record means nothing
+  std::string unit;                 // what its folder and its cgroup are called
+  std::uint32_t id_slot = 0;        // which range of user ids
+  std::string host_folder;          // of image 'host', if it stands on that
+  std::vector<std::string> layers;  // of the store, that it stands on
+  std::vector<std::string> default_command;  // what its image would run
+  bool has_network = false;
+  std::uint32_t network_slot = 0;
+  std::string address;
 };
 
 std::string encode(const Record& record);

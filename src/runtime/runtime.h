@@ -14,12 +14,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/clock.h"
+#include "image/image.h"
 #include "linux/channel.h"
+#include "network/policy.h"
 
 namespace hearth::runtime {
 
@@ -33,13 +36,33 @@ struct Limits {
   bool operator==(const Limits&) const = default;
 };
 
+// Crosses process boundaries as a number: do not renumber.
+enum class MountKind : std::uint8_t {
+  volume = 1,  // `source` names it; made when it is not there; outlives the sandbox
+  host = 2,    // `source` is a path of this machine, below one that the operator allowed
+  memory = 3,  // a tmpfs of at most `bytes`
+  file = 4,    // a read-only file with `content`: secrets, configuration; never on a disk
+};
+
+struct MountSpec {
+  MountKind kind = MountKind::volume;
+  std::string source;
+  std::string target;  // absolute, inside
+  bool read_only = false;
+  std::uint64_t bytes = 0;
+  std::string content;
+};
+
 // Everything needed to start one sandbox.
 struct SandboxSpec {
-  std::string id;  // a label (base/id.h); also its host name. Empty: one is made up
-  std::string image = "host";
-  std::vector<std::string> environment;  // NAME=value, for every command
-  std::string user = "root";             // whom commands run as
+  std::string id;              // a label (base/id.h); also its host name. Empty: one is made up
+  std::string image = "host";  // by name or id
+  std::vector<std::string> environment;  // NAME=value, for every command, over the image's own
+  std::string user;       // whom commands run as; empty: whom the image says, or root
+  std::string directory;  // where commands start; empty: what the image says, or the user's home
   Limits limits;
+  std::optional<network::Policy> network;  // nothing: a loopback link and no other
+  std::vector<MountSpec> mounts;
   // Goes when the connection that asked for it closes: whoever is killed leaves nothing behind.
   bool ends_with_client = false;
 };
@@ -48,6 +71,7 @@ struct SandboxSpec {
 enum class State : std::uint8_t {
   running = 1,
   exited = 2,  // its PID 1 died; only destroy() makes sense
+  paused = 3,  // everything in it stands still, memory kept
 };
 std::string_view to_string(State state);
 
@@ -57,6 +81,16 @@ struct Usage {
   std::uint64_t cpu_microseconds = 0;
   std::uint64_t pids = 0;
   std::uint64_t oom_kills = 0;
+  std::uint64_t read_bytes = 0;  // from disks
+  std::uint64_t written_bytes = 0;
+  std::uint64_t received_bytes = 0;  // over its network link
+  std::uint64_t sent_bytes = 0;
+};
+
+struct Volume {
+  std::string name;
+  Time created;
+  bool used = false;  // by a sandbox, now
 };
 
 struct Sandbox {
@@ -67,6 +101,8 @@ struct Sandbox {
   int pid = 0;  // of its PID 1, as the host sees it
   Limits limits;
   Usage usage;
+  std::string address;                       // empty without a network
+  std::vector<std::string> default_command;  // what the image would run
 };
 
 class Runtime {
@@ -92,6 +128,30 @@ class Runtime {
 
   // What is on this machine right now, including what an earlier life of the process left here.
   virtual std::vector<Sandbox> list() = 0;
+
+  // Both idempotent. not_found; unavailable when it has exited; timeout when something in it will
+  // not stand still.
+  virtual void pause(const std::string& id) = 0;
+  virtual void resume(const std::string& id) = 0;
+
+  // Whom it may talk to from now on. not_found; invalid for a sandbox without a network.
+  virtual void set_policy(const std::string& id, const network::Policy& policy) = 0;
+
+  // Makes an image of its files as they are at one moment; it stands still meanwhile. What is
+  // mounted into it is no part of it. not_found, invalid (the name), exhausted.
+  virtual image::Image commit(const std::string& id, const std::string& name) = 0;
+
+  // New sandboxes with the same files, limits, mounts and network policy. All of them or none.
+  virtual std::vector<Sandbox> fork(const std::string& id, unsigned count) = 0;
+
+  // Those in the store; `host` is not among them.
+  virtual std::vector<image::Image> list_images() = 0;
+  // False when there is none. Frees what nothing else needs.
+  virtual bool remove_image(const std::string& name) = 0;
+
+  virtual std::vector<Volume> list_volumes() = 0;
+  // not_found; conflict while a sandbox uses it.
+  virtual void remove_volume(const std::string& name) = 0;
 };
 
 }  // namespace hearth::runtime

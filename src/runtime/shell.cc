@@ -19,10 +19,11 @@ constexpr Duration kBirthPatience = 20s;
 // A killed PID 1 is gone when the kernel has taken down everything in its namespace.
 constexpr Duration kEndPatience = 30s;
 
-void expect(linux::Channel& boot, std::string_view word) {
-  const auto message = boot.receive(Deadline::after(kBirthPatience));
+linux::Message expect(linux::Channel& boot, std::string_view word) {
+  auto message = boot.receive(Deadline::after(kBirthPatience));
   if (!message) fail(Code::internal, "the sandbox's guest ended before it was ready");
   if (message->bytes != word) fail(Code::internal, "{}", message->bytes);
+  return std::move(*message);
 }
 
 }  // namespace
@@ -32,7 +33,7 @@ linux::CgroupLimits cgroup_limits(const Limits& limits) {
       .memory_bytes = limits.memory_bytes, .cpu_millis = limits.cpu_millis, .pids = limits.pids};
 }
 
-Shell ShellMaker::make(const Limits& limits) const {
+Shell ShellMaker::make(const Limits& limits, bool with_network) const {
   Shell shell;
   shell.unit = "u" + random_hex(6);
   shell.limits = limits;
@@ -61,6 +62,16 @@ Shell ShellMaker::make(const Limits& limits) const {
   shell.pid = newborn.pid;
   shell.pidfd = std::move(newborn.pidfd);
   shell.boot = std::move(ours);
+  OnFailure kill([&] {
+    shell.pidfd.send_signal(SIGKILL);
+    shell.pidfd.wait_for_end(Deadline::after(kEndPatience));
+  });
+  if (with_network) {
+    if (sources_.network == nullptr)
+      fail(Code::unavailable, "this engine has no network for sandboxes");
+    shell.network = sources_.network->attach(linux::open_namespace(shell.pid, "net").get());
+  }
+  kill.release();
   remove_cgroup.release();
   remove_folder.release();
   free_slot.release();
@@ -76,10 +87,18 @@ void ShellMaker::assign(Shell& shell, const guest::Assignment& assignment,
                         std::span<const int> fds) {
   shell.boot.send(encode(assignment), fds, Deadline::after(kBirthPatience));
   wait_until_ready(shell);
-  expect(shell.boot, guest::kAssigned);
+  linux::Message answer = expect(shell.boot, guest::kAssigned);
+  if (!answer.fds.empty()) shell.stage = std::move(answer.fds.front());
 }
 
-void ShellMaker::unmake(const std::string& unit, std::uint32_t id_slot, linux::Pidfd& pidfd) const {
+ShellMaker::Remains ShellMaker::remains_of(const Shell& shell) {
+  Remains remains{.unit = shell.unit, .id_slot = shell.id_slot, .network_slot = {}};
+  if (shell.network) remains.network_slot = shell.network->index;
+  return remains;
+}
+
+void ShellMaker::unmake(const Remains& remains, linux::Pidfd& pidfd) const {
+  const std::string& unit = remains.unit;
   if (pidfd) {
     pidfd.send_signal(SIGKILL);
     if (!pidfd.wait_for_end(Deadline::after(kEndPatience)))
@@ -88,7 +107,9 @@ void ShellMaker::unmake(const std::string& unit, std::uint32_t id_slot, linux::P
   }
   sources_.cgroups.remove(unit);
   linux::remove_all_at(sources_.sandboxes_fd, unit);
-  sources_.id_ranges.release(id_slot);
+  if (remains.network_slot && sources_.network != nullptr)
+    sources_.network->release(*remains.network_slot);
+  sources_.id_ranges.release(remains.id_slot);
 }
 
 }  // namespace hearth::runtime

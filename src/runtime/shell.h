@@ -14,12 +14,15 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 
 #include "guest/boot.h"
 #include "linux/cgroup.h"
 #include "linux/channel.h"
 #include "linux/pidfd.h"
+#include "network/network.h"
 #include "runtime/id_ranges.h"
 #include "runtime/nursery.h"
 #include "runtime/runtime.h"
@@ -41,6 +44,8 @@ struct Shell {
   bool ready = false;  // it said so
   linux::Fd folder;
   linux::Cgroup cgroup;
+  std::optional<network::Slot> network;
+  linux::Fd stage;  // once it is assigned; see guest/stage.h
 };
 
 // All borrowed, and to outlive it.
@@ -49,6 +54,7 @@ struct ShellSources {
   linux::CgroupTree& cgroups;
   IdRanges& id_ranges;
   Nurseries& nurseries;
+  network::Network* network;  // or none
 };
 
 // Thread-safe.
@@ -56,9 +62,17 @@ class ShellMaker {
  public:
   explicit ShellMaker(const ShellSources& sources) : sources_(sources) {}
 
+  // What is left of it besides its process.
+  struct Remains {
+    std::string unit;
+    std::uint32_t id_slot = 0;
+    std::optional<std::uint32_t> network_slot;
+  };
+  static Remains remains_of(const Shell& shell);
+
   // All or nothing. Returns while the guest is still preparing itself; whatever is sent to it
   // waits. Throws Error.
-  Shell make(const Limits& limits) const;
+  Shell make(const Limits& limits, bool with_network) const;
 
   // Throws Error with what went wrong inside.
   static void wait_until_ready(Shell& shell);
@@ -68,7 +82,7 @@ class ShellMaker {
   static void assign(Shell& shell, const guest::Assignment& assignment, std::span<const int> fds);
 
   // Ends it and takes every trace away. Throws Error(timeout) when it does not die.
-  void unmake(const std::string& unit, std::uint32_t id_slot, linux::Pidfd& pidfd) const;
+  void unmake(const Remains& remains, linux::Pidfd& pidfd) const;
 
  private:
   ShellSources sources_;

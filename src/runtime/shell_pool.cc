@@ -20,8 +20,11 @@ std::int64_t now() {
 
 }  // namespace
 
-ShellPool::ShellPool(const ShellMaker& maker, const Limits& limits, unsigned size)
-    : maker_(maker), limits_(limits), size_(size) {
+ShellPool::ShellPool(const ShellMaker& maker, const PoolOptions& options)
+    : maker_(maker),
+      limits_(options.limits),
+      with_network_(options.with_network),
+      size_(options.size) {
   if (size_ > 0) refiller_ = std::jthread([this](const std::stop_token& stop) { refill(stop); });
 }
 
@@ -66,11 +69,11 @@ void ShellPool::refill(const std::stop_token& stop) {
       continue;
     }
     try {
-      Shell shell = maker_.make(limits_);
+      Shell shell = maker_.make(limits_, with_network_);
       try {
         ShellMaker::wait_until_ready(shell);
       } catch (const Error&) {
-        maker_.unmake(shell.unit, shell.id_slot, shell.pidfd);
+        maker_.unmake(ShellMaker::remains_of(shell), shell.pidfd);
         throw;
       }
       const std::lock_guard lock(mutex_);
@@ -94,7 +97,7 @@ void ShellPool::drain() {
   }
   for (Shell& shell : left) {
     try {
-      maker_.unmake(shell.unit, shell.id_slot, shell.pidfd);
+      maker_.unmake(ShellMaker::remains_of(shell), shell.pidfd);
     } catch (const Error& error) {
       log::error("a shell does not go", {{"error", error.what()}});
     }

@@ -24,11 +24,17 @@ struct PoolCounts {
   std::uint64_t misses = 0;
 };
 
+struct PoolOptions {
+  Limits limits;              // that shells are made with
+  bool with_network = false;  // they have a slot; nobody may use it yet
+  unsigned size = 0;          // 0: no pool, every take() is a miss
+};
+
 // Thread-safe.
 class ShellPool {
  public:
-  // `maker` must outlive it. A size of 0: no pool, every take() is a miss.
-  ShellPool(const ShellMaker& maker, const Limits& limits, unsigned size);
+  // `maker` must outlive it.
+  ShellPool(const ShellMaker& maker, const PoolOptions& options);
   ShellPool(const ShellPool&) = delete;
   ShellPool& operator=(const ShellPool&) = delete;
   // Ends what is left in it.
@@ -51,6 +57,7 @@ class ShellPool {
 
   const ShellMaker& maker_;
   const Limits limits_;
+  const bool with_network_;
   const unsigned size_;
   std::atomic<std::int64_t> last_request_ = 0;  // of the steady clock
 

@@ -33,7 +33,7 @@ TEST_F(Limit, AForkStormStaysInsideAndTheSandboxIsReachable) {
   EXPECT_LE(runtime().get(id_).usage.pids, 32u);
 
   // ...and the guest answers, if only to say so.
-  EXPECT_EQ(guest::Connection(runtime().connect(id_)).hello(Deadline::after(5s)).protocol,
+  EXPECT_EQ(guest::Connection(runtime().connect(id_)).hello(Deadline::after(5s)).hello.protocol,
             guest::kProtocolVersion);
   runtime().destroy(id_);
 }

@@ -1,0 +1,139 @@
+// What happens to a sandbox between its beginning and its end: standing still, snapshots, rules.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/id.h"
+#include "base/log.h"
+#include "base/on_failure.h"
+#include "guest/stage.h"
+#include "linux/files.h"
+#include "runtime/linux_runtime.h"
+
+namespace hearth::runtime {
+namespace {
+
+// More at once than anybody needs, and fewer than a machine can make in a request's time.
+constexpr unsigned kMostForks = 1000;
+
+}  // namespace
+
+void LinuxRuntime::pause(const std::string& id) {
+  with_living(id, [&](Entry& entry) {
+    if (entry.state == State::paused) return;
+    auto cgroup = cgroups_.find(entry.record.unit);
+    if (!cgroup) fail(Code::internal, "sandbox '{}' has lost its cgroup", id);
+    cgroup->freeze();
+    entry.state = State::paused;
+  });
+}
+
+void LinuxRuntime::resume(const std::string& id) {
+  with_living(id, [&](Entry& entry) {
+    if (entry.state != State::paused) return;
+    auto cgroup = cgroups_.find(entry.record.unit);
+    if (!cgroup) fail(Code::internal, "sandbox '{}' has lost its cgroup", id);
+    cgroup->thaw();
+    entry.state = State::running;
+  });
+}
+
+void LinuxRuntime::set_policy(const std::string& id, const network::Policy& policy) {
+  network::check(policy);
+  with_living(id, [&](Entry& entry) {
+    if (!entry.record.has_network || !network_)
+      fail(Code::invalid, "sandbox '{}' has no network", id);
+    Record record = entry.record;
+    record.spec.network = policy;
+    const linux::Fd folder = linux::open_at(sandboxes_.get(), record.unit, O_RDONLY | O_DIRECTORY);
+    network_->set_policy(record.network_slot, policy);
+    linux::replace_file_at(folder.get(), kRecord, encode(record));
+    entry.record = std::move(record);
+  });
+}
+
+// The files as they are now, as layers on top of those that the sandbox stands on. It stands still
+// while its writable layer is copied.
+ChosenImage LinuxRuntime::take_snapshot(Entry& entry) {
+  const std::string& id = entry.record.spec.id;
+  auto cgroup = cgroups_.find(entry.record.unit);
+  if (!cgroup) fail(Code::internal, "sandbox '{}' has lost its cgroup", id);
+  const bool was_paused = entry.state == State::paused;
+  if (!entry.stage) {
+    fail(Code::unavailable,
+         "sandbox '{}' was paused when the engine started; resume it first, once", id);
+  }
+  if (!was_paused) cgroup->freeze();
+  const OnFailure thaw([&] {  // in any case
+    if (!was_paused) cgroup->thaw();
+  });
+  const linux::IdRange ids = ids_of_slot(entry.record.id_slot);
+  std::vector<std::string> layers = entry.image.layers;
+  std::vector<image::Lease> held;
+  const auto add = [&](const char* name) {
+    const linux::Fd upper =
+        linux::open_at(entry.stage.get(), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    held.push_back(store_.add_upper(upper.get(), ids));
+    layers.push_back(held.back().layers().front());
+  };
+  add(guest::kRootUpper);
+  if (entry.image.on_host) add(guest::kUsrUpper);
+  ChosenImage snapshot = image_choice_.choose_again(layers, entry.image.on_host);
+  snapshot.config = entry.image.config;
+  return snapshot;
+}
+
+image::Image LinuxRuntime::commit(const std::string& id, const std::string& name) {
+  return with_living(id, [&](Entry& entry) {
+    const ChosenImage snapshot = take_snapshot(entry);
+    image::Image image;
+    image.name = name;
+    image.id = "sha256:" + random_hex(32);
+    image.layers = snapshot.layers;
+    image.config = snapshot.config;
+    if (snapshot.on_host) image.config.labels[kBaseLabel] = kHostImage;
+    image.created = std::chrono::system_clock::now();
+    store_.put_image(image);
+    return *store_.find(name);
+  });
+}
+
+std::vector<Sandbox> LinuxRuntime::fork(const std::string& id, unsigned count) {
+  if (count == 0 || count > kMostForks)
+    fail(Code::invalid, "{} forks; from 1 to {} can be made at once", count, kMostForks);
+  SandboxSpec spec;
+  const ChosenImage snapshot = with_living(id, [&](Entry& entry) {
+    spec = entry.record.spec;
+    return take_snapshot(entry);
+  });
+  spec.ends_with_client = false;
+  for (const MountSpec& mount : spec.mounts) {
+    if (mount.kind == MountKind::file)
+      fail(Code::invalid,
+           "sandbox '{}' has a secret file on '{}', which we did not keep; create "
+           "one with it instead",
+           id, mount.target);
+  }
+  std::vector<Sandbox> forks;
+  OnFailure undo([&] {
+    for (const Sandbox& fork : forks) destroy(fork.id);
+  });
+  for (unsigned i = 0; i < count; ++i) {
+    spec.id = new_sandbox_id();
+    ChosenImage image = image_choice_.choose_again(snapshot.layers, snapshot.on_host);
+    image.config = snapshot.config;
+    forks.push_back(create_from(spec, std::move(image)).sandbox);
+  }
+  undo.release();
+  return forks;
+}
+
+bool LinuxRuntime::remove_image(const std::string& name) {
+  const auto found = store_.find(name);
+  if (!found) return false;
+  store_.remove(found->name);
+  const image::Collected collected = store_.collect_garbage();
+  log::info("image removed", {{"image", found->name}, {"bytes_freed", collected.bytes}});
+  return true;
+}
+
+}  // namespace hearth::runtime

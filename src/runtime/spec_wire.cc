@@ -1,0 +1,134 @@
+// How the runtime's words cross a process boundary, as parts of messages and records.
+#include "base/error.h"
+#include "runtime/protocol.h"
+
+namespace hearth::runtime {
+namespace {
+
+// Each is a mount, and they are all made before anything runs.
+constexpr std::uint32_t kMaxMounts = 64;
+
+void put(wire::Writer& out, const Limits& limits) {
+  out.u64(limits.memory_bytes).u32(limits.cpu_millis).u32(limits.pids).u64(limits.disk_bytes);
+}
+
+Limits read_limits(wire::Reader& in) {
+  Limits limits;
+  limits.memory_bytes = in.u64();
+  limits.cpu_millis = in.u32();
+  limits.pids = in.u32();
+  limits.disk_bytes = in.u64();
+  return limits;
+}
+
+void put(wire::Writer& out, const MountSpec& mount) {
+  out.u8(static_cast<std::uint8_t>(mount.kind)).text(mount.source).text(mount.target);
+  out.boolean(mount.read_only).u64(mount.bytes).text(mount.content);
+}
+
+MountSpec read_mount(wire::Reader& in) {
+  MountSpec mount;
+  const std::uint8_t kind = in.u8();
+  if (kind < static_cast<std::uint8_t>(MountKind::volume) ||
+      kind > static_cast<std::uint8_t>(MountKind::file)) {
+    fail(Code::invalid, "there is no mount of kind {}", kind);
+  }
+  mount.kind = static_cast<MountKind>(kind);
+  mount.source = in.text();
+  mount.target = in.text();
+  mount.read_only = in.boolean();
+  mount.bytes = in.u64();
+  mount.content = in.text();
+  return mount;
+}
+
+}  // namespace
+
+void put_time(wire::Writer& out, Time time) {
+  out.u64(static_cast<std::uint64_t>(time.time_since_epoch().count()));
+}
+
+Time read_time(wire::Reader& in) {
+  return Time(Duration(static_cast<Duration::rep>(in.u64())));
+}
+
+void put(wire::Writer& out, const SandboxSpec& spec) {
+  out.text(spec.id).text(spec.image).texts(spec.environment).text(spec.user).text(spec.directory);
+  put(out, spec.limits);
+  out.boolean(spec.network.has_value());
+  if (spec.network) network::put(out, *spec.network);
+  out.u32(static_cast<std::uint32_t>(spec.mounts.size()));
+  for (const MountSpec& mount : spec.mounts) put(out, mount);
+  out.boolean(spec.ends_with_client);
+}
+
+SandboxSpec read_spec(wire::Reader& in) {
+  SandboxSpec spec;
+  spec.id = in.text();
+  spec.image = in.text();
+  spec.environment = in.texts();
+  spec.user = in.text();
+  spec.directory = in.text();
+  spec.limits = read_limits(in);
+  if (in.boolean()) spec.network = network::read_policy(in);
+  const std::uint32_t mounts = in.u32();
+  if (mounts > kMaxMounts)
+    fail(Code::invalid, "{} mounts in one sandbox; at most {}", mounts, kMaxMounts);
+  for (std::uint32_t i = 0; i < mounts; ++i) spec.mounts.push_back(read_mount(in));
+  spec.ends_with_client = in.boolean();
+  return spec;
+}
+
+void put(wire::Writer& out, const Sandbox& sandbox) {
+  out.text(sandbox.id).u8(static_cast<std::uint8_t>(sandbox.state)).text(sandbox.image);
+  put_time(out, sandbox.created);
+  out.u32(static_cast<std::uint32_t>(sandbox.pid));
+  put(out, sandbox.limits);
+  const Usage& usage = sandbox.usage;
+  out.u64(usage.memory_bytes).u64(usage.memory_peak_bytes).u64(usage.cpu_microseconds);
+  out.u64(usage.pids).u64(usage.oom_kills).u64(usage.read_bytes).u64(usage.written_bytes);
+  out.u64(usage.received_bytes).u64(usage.sent_bytes);
+  out.text(sandbox.address).texts(sandbox.default_command);
+}
+
+Sandbox read_sandbox(wire::Reader& in) {
+  Sandbox sandbox;
+  sandbox.id = in.text();
+  const std::uint8_t state = in.u8();
+  if (state < static_cast<std::uint8_t>(State::running) ||
+      state > static_cast<std::uint8_t>(State::paused)) {
+    fail(Code::invalid, "there is no state {}", state);
+  }
+  sandbox.state = static_cast<State>(state);
+  sandbox.image = in.text();
+  sandbox.created = read_time(in);
+  sandbox.pid = static_cast<int>(in.u32());
+  sandbox.limits = read_limits(in);
+  Usage& usage = sandbox.usage;
+  usage.memory_bytes = in.u64();
+  usage.memory_peak_bytes = in.u64();
+  usage.cpu_microseconds = in.u64();
+  usage.pids = in.u64();
+  usage.oom_kills = in.u64();
+  usage.read_bytes = in.u64();
+  usage.written_bytes = in.u64();
+  usage.received_bytes = in.u64();
+  usage.sent_bytes = in.u64();
+  sandbox.address = in.text();
+  sandbox.default_command = in.texts();
+  return sandbox;
+}
+
+std::string_view to_string(State state) {
+  switch (state) {
+    case State::running:
+      return "running";
+    case State::paused:
+      return "paused";
+    case State::exited:
+      break;
+  }
+  return "exited";
+}
+
+}  // namespace hearth::runtime

@@ -1,0 +1,224 @@
+#include "runtime/volumes.h"
+
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "base/id.h"
+#include "linux/files.h"
+#include "linux/mounts.h"
+
+namespace hearth::runtime {
+namespace {
+
+constexpr std::uint64_t kLeastMemory = 4096;
+constexpr std::size_t kMostFileBytes = std::size_t{1} << 20;
+
+std::string path_of(int fd) {
+  return fmt::format("/proc/self/fd/{}", fd);
+}
+
+void check_target(const MountSpec& mount, std::set<std::string>& seen) {
+  const std::string& target = mount.target;
+  const bool plain = target.starts_with('/') && target.size() > 1 && target.size() < PATH_MAX &&
+                     target.find('\0') == std::string::npos &&
+                     (target + "/").find("/../") == std::string::npos;
+  if (!plain) fail(Code::invalid, "mount target '{}' is no absolute path without '..'", target);
+  for (const char* tree : {"/proc", "/sys", "/dev"}) {
+    if (target == tree || (target + "/").starts_with(std::string(tree) + "/"))
+      fail(Code::invalid, "nothing can be mounted on '{}'", target);
+  }
+  if (!seen.insert(target).second) fail(Code::invalid, "two mounts on '{}'", target);
+}
+
+void check_one(const MountSpec& mount) {
+  switch (mount.kind) {
+    case MountKind::volume:
+      if (!is_label(mount.source)) {
+        fail(Code::invalid,
+             "'{}' is no volume's name: 1 to 63 of a-z, 0-9 and '-', no '-' at either end",
+             mount.source);
+      }
+      return;
+    case MountKind::host:
+      if (!mount.source.starts_with('/') || mount.source.find('\0') != std::string::npos)
+        fail(Code::invalid, "'{}' is no absolute path of this machine", mount.source);
+      return;
+    case MountKind::memory:
+      if (mount.bytes < kLeastMemory)
+        fail(Code::invalid, "a tmpfs of {} bytes on '{}' is too small; the least is {}",
+             mount.bytes, mount.target, kLeastMemory);
+      return;
+    case MountKind::file:
+      if (mount.content.size() > kMostFileBytes)
+        fail(Code::invalid, "the file for '{}' has {} bytes; at most {}", mount.target,
+             mount.content.size(), kMostFileBytes);
+      return;
+  }
+}
+
+// Below one of the allowed folders, no link on the way: whoever can change a link there must not be
+// able to lead us elsewhere.
+linux::Fd open_allowed(const std::string& path, const std::vector<std::string>& allowed) {
+  const auto above = std::ranges::find_if(allowed, [&](const std::string& folder) {
+    return path == folder || path.starts_with(folder + "/");
+  });
+  if (above == allowed.end()) {
+    fail(Code::forbidden,
+         "'{}' may not be mounted into sandboxes; 'hearth up --allow-host-path' names what may",
+         path);
+  }
+  const linux::Fd folder = linux::open_file(*above, O_PATH | O_DIRECTORY);
+  std::string rest = path.substr(above->size());
+  rest.erase(0, rest.find_first_not_of('/'));
+  if (rest.empty()) return linux::open_at(folder.get(), ".", O_PATH);
+  open_how how{.flags = O_PATH | O_CLOEXEC,
+               .mode = 0,
+               .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+  linux::Fd found(
+      static_cast<int>(::syscall(SYS_openat2, folder.get(), rest.c_str(), &how, sizeof how)));
+  if (!found) throw_errno("open host path '{}'", path);
+  return found;
+}
+
+}  // namespace
+
+void check(const std::vector<MountSpec>& mounts) {
+  std::set<std::string> targets;
+  for (const MountSpec& mount : mounts) {
+    check_target(mount, targets);
+    check_one(mount);
+  }
+}
+
+Volumes::Volumes(int folder_fd, std::vector<std::string> host_paths)
+    : folder_fd_(folder_fd), host_paths_(std::move(host_paths)) {
+  for (std::string& path : host_paths_) {
+    while (path.size() > 1 && path.back() == '/') path.pop_back();
+    if (!path.starts_with('/') || path == "/")
+      fail(Code::invalid, "'{}' is no folder whose files sandboxes may be given", path);
+  }
+}
+
+PreparedMounts Volumes::prepare(const std::vector<MountSpec>& mounts, const MountOwner& owner) {
+  PreparedMounts prepared;
+  for (const MountSpec& mount : mounts) {
+    linux::Fd fd;
+    switch (mount.kind) {
+      case MountKind::volume:
+        fd = mount_volume(mount, owner);
+        break;
+      case MountKind::host:
+        fd = mount_host(mount, owner);
+        break;
+      case MountKind::memory:
+        fd = mount_memory(mount, owner);
+        break;
+      case MountKind::file:
+        fd = mount_file(mount, owner, prepared.fds.size());
+        break;
+    }
+    struct stat status{};
+    if (::fstat(fd.get(), &status) != 0) throw_errno("look at the mount for '{}'", mount.target);
+    const bool read_only = mount.read_only || mount.kind == MountKind::file;
+    linux::set_mount_flags(
+        fd.get(), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (read_only ? MOUNT_ATTR_RDONLY : 0));
+    prepared.attachments.push_back(
+        {.target = mount.target, .folder = S_ISDIR(status.st_mode) != 0});
+    prepared.fds.push_back(std::move(fd));
+  }
+  return prepared;
+}
+
+linux::Fd Volumes::mount_volume(const MountSpec& mount, const MountOwner& owner) {
+  if (::mkdirat(folder_fd_, mount.source.c_str(), 0755) != 0 && errno != EEXIST)
+    throw_errno("make volume '{}'", mount.source);
+  linux::Fd clone = linux::clone_mount(fmt::format("{}/{}", path_of(folder_fd_), mount.source));
+  linux::set_mount_idmap(clone.get(), owner.mapping_fd);
+  return clone;
+}
+
+// The folder's owner is root inside, everybody else nobody: what the sandbox writes is the owner's,
+// and what others own there is out of its reach.
+linux::Fd Volumes::mount_host(const MountSpec& mount, const MountOwner& owner) const {
+  const linux::Fd place = open_allowed(mount.source, host_paths_);
+  struct stat status{};
+  if (::fstat(place.get(), &status) != 0) throw_errno("look at host path '{}'", mount.source);
+  if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode))
+    fail(Code::invalid, "host path '{}' is neither a folder nor a file", mount.source);
+  const linux::IdRange root{.first = owner.ids.first, .count = 1};
+  const linux::Fd mapping = linux::make_user_namespace({.inside = status.st_uid, .range = root},
+                                                       {.inside = status.st_gid, .range = root});
+  linux::Fd clone = linux::clone_mount(path_of(place.get()));
+  linux::set_mount_idmap(clone.get(), mapping.get());
+  return clone;
+}
+
+linux::Fd Volumes::mount_memory(const MountSpec& mount, const MountOwner& owner) {
+  const std::string root = fmt::to_string(owner.ids.first);
+  return linux::make_detached_mount(
+      "tmpfs",
+      {{"size", fmt::to_string(mount.bytes)}, {"mode", "1777"}, {"uid", root}, {"gid", root}},
+      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+}
+
+linux::Fd Volumes::mount_file(const MountSpec& mount, const MountOwner& owner, std::size_t number) {
+  const std::string name = fmt::format("file-{}", number);
+  const linux::Fd file =
+      linux::open_at(owner.folder_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0440);
+  linux::write_all(file.get(), mount.content);
+  if (::fchown(file.get(), owner.ids.first, owner.ids.first) != 0)
+    throw_errno("give a file to the sandbox");
+  if (::fchmod(file.get(), 0444) != 0) throw_errno("open a file to the sandbox");
+  return linux::clone_mount(fmt::format("{}/{}", path_of(owner.folder_fd), name));
+}
+
+void Volumes::use(const std::vector<MountSpec>& mounts) {
+  users_.with([&](auto& users) {
+    for (const MountSpec& mount : mounts) {
+      if (mount.kind == MountKind::volume) ++users[mount.source];
+    }
+  });
+}
+
+void Volumes::release(const std::vector<MountSpec>& mounts) {
+  users_.with([&](auto& users) {
+    for (const MountSpec& mount : mounts) {
+      if (mount.kind != MountKind::volume) continue;
+      const auto found = users.find(mount.source);
+      if (found != users.end() && --found->second == 0) users.erase(found);
+    }
+  });
+}
+
+std::vector<Volume> Volumes::list() const {
+  std::vector<Volume> volumes;
+  for (const std::string& name : linux::list_folder(folder_fd_)) {
+    struct statx status{};
+    if (::statx(folder_fd_, name.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BTIME, &status) != 0) continue;
+    const bool used = users_.with([&](const auto& users) { return users.contains(name); });
+    volumes.push_back({.name = name,
+                       .created = Time(std::chrono::seconds(status.stx_btime.tv_sec)),
+                       .used = used});
+  }
+  return volumes;
+}
+
+void Volumes::remove(const std::string& name) {
+  if (!is_label(name) || ::faccessat(folder_fd_, name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+    fail(Code::not_found, "there is no volume '{}'", name);
+  // With the lock held: nobody begins to use it meanwhile.
+  users_.with([&](const auto& users) {
+    if (users.contains(name)) fail(Code::conflict, "a sandbox uses volume '{}'", name);
+    linux::remove_all_at(folder_fd_, name);
+  });
+}
+
+}  // namespace hearth::runtime

@@ -1,0 +1,31 @@
+// What the tests of this room share. Not for anything else.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "image/tar_testing.h"
+#include "linux/fd.h"
+#include "linux/sealed_memfd.h"
+
+namespace hearth::unpack {
+
+using image::TarPart;
+
+inline linux::Fd file_of(std::string_view bytes) {
+  return linux::make_sealed_memfd("archive", bytes);
+}
+
+template <typename F>
+std::optional<Error> error_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error;
+  }
+  return std::nullopt;
+}
+
+}  // namespace hearth::unpack
