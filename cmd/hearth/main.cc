@@ -13,6 +13,8 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/image.h"
+#include "cli/life.h"
 #include "cli/verbs.h"
 
 namespace {
@@ -34,6 +36,15 @@ struct Perform {
   int operator()(const cli::VersionOptions& options) const { return cli::version(options); }
   int operator()(const cli::EnvOptions& options) const { return cli::env(options); }
   int operator()(const cli::DoctorOptions& options) const { return cli::doctor(options); }
+  int operator()(const cli::ImageOrder& order) const { return cli::image(order); }
+  int operator()(const cli::PauseOptions& options) const { return cli::pause(options); }
+  int operator()(const cli::ResumeOptions& options) const { return cli::resume(options); }
+  int operator()(const cli::CommitOptions& options) const { return cli::commit(options); }
+  int operator()(const cli::ForkOptions& options) const { return cli::fork(options); }
+  int operator()(const cli::PolicyOptions& options) const { return cli::set_policy(options); }
+  int operator()(const cli::StatsOptions& options) const { return cli::stats(options); }
+  int operator()(const cli::VolumeLsOptions& options) const { return cli::list_volumes(options); }
+  int operator()(const cli::VolumeRmOptions& options) const { return cli::remove_volumes(options); }
 };
 
 // A descriptor that our caller closed would be given to the next file or socket we open, which

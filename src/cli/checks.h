@@ -28,7 +28,9 @@ struct Check {
 std::vector<Check> check_kernel();
 // Cgroups: the layout, each limit, being born into one.
 std::vector<Check> check_cgroups();
-// The rest of the machine: root, /usr, disk, engine, tools to compare with.
+// What sandboxes' networks need.
+std::vector<Check> check_network();
+// The rest of the machine: root, /usr, disk, our programs, engine, tools to compare with.
 std::vector<Check> check_machine(const std::string& state_dir);
 
 // Numbers of a release such as "6.1.0-18-amd64"; zeros for text that is none.

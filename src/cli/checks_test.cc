@@ -34,7 +34,7 @@ TEST(ChecksTest, ALimitWithoutAControllerIsAWarningWithAFix) {
 
 TEST(ChecksTest, WhateverIsNotWellSaysWhatIsLostAndWhatToDo) {
   for (const auto& checks :
-       {check_kernel(), check_cgroups(), check_machine("/nonexistent/state")}) {
+       {check_kernel(), check_cgroups(), check_network(), check_machine("/nonexistent/state")}) {
     EXPECT_FALSE(checks.empty());
     for (const Check& check : checks) {
       EXPECT_FALSE(check.found.empty()) << check.name;

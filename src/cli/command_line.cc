@@ -1,7 +1,3 @@
-// The only file that sees CLI11: it costs seconds to compile.
-//
-// Each verb is a parser of its own, not a CLI11 subcommand: those would take words of the sandboxed
-// command (`hearth run env`) for verbs.
 #include "cli/command_line.h"
 
 #include <algorithm>
@@ -9,160 +5,23 @@
 #include <limits>
 #include <map>
 
-#include <CLI/CLI.hpp>
-
 #include "base/error.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "cli/help.h"
-#include "cli/state_dir.h"
+#include "cli/parser_internal.h"
 #include "cli/values.h"
 
 namespace hearth::cli {
 namespace {
 
-// Thrown by parse() when --help was asked for; caught in parse_order().
-struct HelpWanted {
-  std::string text;
-};
-
-class HelpFormat final : public CLI::Formatter {
- public:
-  explicit HelpFormat(const VerbHelp& verb) : verb_(verb) { column_width(26); }
-
-  std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override {
-    return fmt::format("\nusage: hearth {} {}\n", verb_.name, verb_.usage);
-  }
-
- private:
-  const VerbHelp& verb_;
-};
-
-// One verb's options. Values stay text here: our own errors say more than the library's.
-class Parser {
- public:
-  explicit Parser(const CommandLine& line) : verb_(*find_verb_help(line.verb)), words_(line.rest) {
-    state_dir_ = line.state_dir;
-    app_.description(std::string(verb_.summary));
-    app_.footer(std::string(verb_.footer));
-    app_.formatter(std::make_shared<HelpFormat>(verb_));
-    app_.set_help_flag("-h,--help", "print this");
-    app_.add_option("--state-dir", state_dir_, "where the engine keeps its things")
-        ->type_name("DIR");
-  }
-
-  void flag(const std::string& names, bool& value, const std::string& text) {
-    app_.add_flag(names, value, text);
-  }
-  void option(const std::string& names, std::string& value, const std::string& type,
-              const std::string& text) {
-    app_.add_option(names, value, text)->type_name(type);
-  }
-  void options(const std::string& names, std::vector<std::string>& values, const std::string& type,
-               const std::string& text) {
-    app_.add_option(names, values, text)->type_name(type)->allow_extra_args(false);
-  }
-  void format(bool with_id = false) {
-    option("-o,--output", format_, "FORMAT", with_id ? "table, json or id" : "table or json");
-    with_id_ = with_id;
-  }
-
-  // Words that are neither options nor their values.
-  std::vector<std::string> parse() {
-    std::vector<std::string> words = words_;
-    const auto dashes = std::ranges::find(words, "--");
-    const std::vector<std::string> after(dashes == words.end() ? dashes : dashes + 1, words.end());
-    words.erase(dashes, words.end());
-    std::vector<std::string> positional = parse_words(std::move(words));
-    positional.insert(positional.end(), after.begin(), after.end());
-    return positional;
-  }
-
-  // The first `own` words are the verb's; what follows them, or "--", is a command with options of
-  // its own.
-  std::vector<std::string> parse_with_command(std::size_t own) {
-    const auto end = find_command(own);
-    std::vector<std::string> command(end, words_.cend());
-    std::vector<std::string> mine(words_.cbegin(), end);
-    if (!command.empty() && command.front() == "--") command.erase(command.begin());
-    std::vector<std::string> positional = parse_words(std::move(mine));
-    positional.insert(positional.end(), command.begin(), command.end());
-    return positional;
-  }
-
-  std::string state_dir() const { return find_state_dir(state_dir_); }
-  Format output() const {
-    if (format_ == "table" || format_.empty()) return Format::table;
-    if (format_ == "json") return Format::json;
-    if (format_ == "id" && with_id_) return Format::id;
-    fail(Code::invalid, "-o: there is no output '{}'; there are table{} json", format_,
-         with_id_ ? ", id and" : " and");
-  }
-  void refuse_words(const std::vector<std::string>& words) const {
-    if (!words.empty())
-      fail(Code::invalid, "'{}' is one word too many; see 'hearth {} --help'", words.front(),
-           verb_.name);
-  }
-
- private:
-  std::vector<std::string> parse_words(std::vector<std::string> words) {
-    app_.allow_extras();
-    std::ranges::reverse(words);  // as the library wants it
-    try {
-      app_.parse(std::move(words));
-    } catch (const CLI::CallForHelp&) {
-      throw HelpWanted{app_.help()};
-    } catch (const CLI::ParseError& error) {
-      fail(Code::invalid, "{}; see 'hearth {} --help'", error.what(), verb_.name);
-    }
-    std::vector<std::string> extras = app_.remaining();
-    const auto unknown = std::ranges::find_if(
-        extras, [](const std::string& word) { return word.starts_with('-') && word.size() > 1; });
-    if (unknown != extras.end()) {
-      fail(Code::invalid, "there is no option '{}'; see 'hearth {} --help'", *unknown, verb_.name);
-    }
-    return extras;
-  }
-
-  // Where the command begins: behind "--", or behind `own` words that are no options.
-  std::vector<std::string>::const_iterator find_command(std::size_t own) const {
-    std::size_t seen = 0;
-    for (auto word = words_.begin(); word != words_.end(); ++word) {
-      if (*word == "--") return word;
-      if (!word->starts_with('-') || word->size() == 1) {
-        if (seen++ == own) return word;
-      } else if (takes_next_word(*word) && std::next(word) != words_.end()) {
-        ++word;
-      }
-    }
-    return words_.end();
-  }
-
-  // "--memory" and "-e" do, "--memory=1g" and "-eA=b" and "-it" do not; the last of "-ite" does.
-  bool takes_next_word(const std::string& word) const {
-    const auto takes_value = [&](const std::string& name) {
-      const CLI::Option* option = app_.get_option_no_throw(name);
-      return option != nullptr && option->get_expected_min() > 0;
-    };
-    if (word.starts_with("--")) return takes_value(word);
-    for (std::size_t i = 1; i < word.size(); ++i) {
-      if (takes_value(std::string("-") + word[i])) return i + 1 == word.size();
-    }
-    return false;
-  }
-
-  const VerbHelp& verb_;
-  std::vector<std::string> words_;
-  std::string state_dir_;
-  std::string format_;
-  bool with_id_ = false;
-  CLI::App app_;
-};
-
 std::uint16_t parse_port(const char* flag, const std::string& text) {
   return static_cast<std::uint16_t>(
       parse_count(flag, text, std::numeric_limits<std::uint16_t>::max()));
 }
+
+// Each is a process that waits, and its memory.
+constexpr std::uint32_t kMostWarm = 4096;
 
 Order parse_up(const CommandLine& line) {
   Parser parser(line);
@@ -170,6 +29,8 @@ Order parse_up(const CommandLine& line) {
   std::string kube = std::to_string(options.kube_port), api = std::to_string(options.api_port);
   std::string e2b = std::to_string(options.e2b_port),
               metrics = std::to_string(options.metrics_port);
+  std::string warm = std::to_string(options.warm), quota;
+  bool no_network = false;
   parser.option("--listen", options.listen, "ADDR", "address to listen on [127.0.0.1]");
   parser.option("--kube-port", kube, "N", "Kubernetes API [6443]; 0: any free port");
   parser.option("--api-port", api, "N", "sandbox API [8080]");
@@ -180,6 +41,11 @@ Order parse_up(const CommandLine& line) {
   parser.option(
       "--user", options.user, "NAME|UID",
       "who the engine is once it needs root no more [who called sudo; 'hearth'; nobody's uid]");
+  parser.option("--warm", warm, "N", "shells kept ready for the next sandboxes [16]");
+  parser.options("--allow-host-path", options.host_paths, "DIR",
+                 "what 'hearth run -v' may mount from this machine; may be repeated");
+  parser.option("--image-quota", quota, "SIZE", "what images may take up on the disk [no limit]");
+  parser.flag("--no-network", no_network, "sandboxes get no network at all");
   parser.flag("--demo", options.demo, "make a first sandbox and show what it does");
   parser.refuse_words(parser.parse());
   options.state_dir = parser.state_dir();
@@ -187,6 +53,9 @@ Order parse_up(const CommandLine& line) {
   options.api_port = parse_port("--api-port", api);
   options.e2b_port = parse_port("--e2b-port", e2b);
   options.metrics_port = parse_port("--metrics-port", metrics);
+  options.warm = parse_count("--warm", warm, kMostWarm);
+  if (!quota.empty()) options.image_quota_bytes = parse_size("--image-quota", quota);
+  options.network = !no_network;
   log::parse_format(options.log_format);
   log::parse_level(options.log_level);
   return options;
@@ -223,6 +92,49 @@ class CommandParser {
   std::string timeout_;
 };
 
+// What run says about mounts.
+class MountParser {
+ public:
+  explicit MountParser(Parser& parser) {
+    parser.options("-v,--volume", volumes_, "SOURCE:TARGET[:ro]",
+                   "mount a volume by its name, or a path of this machine; may be repeated");
+    parser.options("--tmpfs", tmpfs_, "TARGET[:SIZE]", "a folder in memory [64m]");
+    parser.options("--secret", secrets_, "TARGET=FILE",
+                   "a read-only file with what is in FILE, or in our input (-)");
+  }
+
+  void finish(RunOptions& options) const {
+    for (const std::string& text : volumes_) options.mounts.push_back(parse_volume("-v", text));
+    for (const std::string& text : tmpfs_) options.mounts.push_back(parse_tmpfs("--tmpfs", text));
+    for (const std::string& text : secrets_)
+      options.secrets.push_back(parse_secret("--secret", text));
+    const auto from_input = std::ranges::count(options.secrets, "-", &SecretFile::path);
+    if (from_input > 1 || (from_input == 1 && options.command.interactive))
+      fail(Code::invalid, "--secret: our input can be read once, and goes without -i");
+  }
+
+ private:
+  std::vector<std::string> volumes_, tmpfs_, secrets_;
+};
+
+void check_run(const RunOptions& options) {
+  const CommandOptions& how = options.command;
+  if (!options.name.empty() && !is_label(options.name)) {
+    fail(Code::invalid, "--name: '{}' is no id: 1 to 63 of a-z, 0-9 and '-', no '-' at either end",
+         options.name);
+  }
+  if (options.remove && how.detached) {
+    fail(Code::invalid, "--rm goes without -d: remove it with 'hearth rm' when you are done");
+  }
+  // Other images may know a command.
+  if (options.image == "host" && how.command.empty() && !how.detached &&
+      !(how.interactive && how.terminal)) {
+    fail(Code::invalid,
+         "no command; add one behind '--', or take -it for a shell or -d for a sandbox to use "
+         "later");
+  }
+}
+
 Order parse_run(const CommandLine& line) {
   Parser parser(line);
   CommandParser command(parser);
@@ -236,25 +148,17 @@ Order parse_run(const CommandLine& line) {
   parser.option("--cpus", cpus, "N", "processors, such as 1.5 [2]");
   parser.option("--pids", pids, "N", "processes and threads [512]");
   parser.option("--disk", disk, "SIZE", "what may be written to files [1g]");
+  NetworkParser network(parser, "--network", "none, world, or listed: what --allow names [world]");
+  MountParser mounts(parser);
   options.command = command.finish(parser.parse_with_command(0));
   options.state_dir = parser.state_dir();
   if (!memory.empty()) options.limits.memory_bytes = parse_size("--memory", memory);
   if (!cpus.empty()) options.limits.cpu_millis = parse_cpus("--cpus", cpus);
   if (!pids.empty()) options.limits.pids = parse_count("--pids", pids, 1u << 22);
   if (!disk.empty()) options.limits.disk_bytes = parse_size("--disk", disk);
-  if (!options.name.empty() && !is_label(options.name)) {
-    fail(Code::invalid, "--name: '{}' is no id: 1 to 63 of a-z, 0-9 and '-', no '-' at either end",
-         options.name);
-  }
-  if (options.remove && options.command.detached) {
-    fail(Code::invalid, "--rm goes without -d: remove it with 'hearth rm' when you are done");
-  }
-  const CommandOptions& how = options.command;
-  if (how.command.empty() && !how.detached && !(how.interactive && how.terminal)) {
-    fail(Code::invalid,
-         "no command; add one behind '--', or take -it for a shell or -d for a sandbox to use "
-         "later");
-  }
+  options.network = network.finish();
+  mounts.finish(options);
+  check_run(options);
   return options;
 }
 
@@ -375,6 +279,14 @@ Order parse_order(const CommandLine& line) {
       {"env", parse_env},
       {"version", parse_format_only<VersionOptions>},
       {"doctor", parse_format_only<DoctorOptions>},
+      {"image", parse_image},
+      {"pause", parse_pause},
+      {"resume", parse_resume},
+      {"commit", parse_commit},
+      {"fork", parse_fork},
+      {"network", parse_policy},
+      {"stats", parse_stats},
+      {"volume", parse_volumes},
   };
   const auto parser = kParsers.find(line.verb);
   if (parser == kParsers.end()) return Help{.text = overview()};

@@ -5,6 +5,8 @@
 #include <variant>
 #include <vector>
 
+#include "cli/image.h"
+#include "cli/life.h"
 #include "cli/verbs.h"
 
 namespace hearth::cli {
@@ -15,7 +17,9 @@ struct Help {
 };
 
 using Order = std::variant<Help, UpOptions, RunOptions, ExecOptions, LsOptions, InspectOptions,
-                           RmOptions, LogsOptions, VersionOptions, EnvOptions, DoctorOptions>;
+                           RmOptions, LogsOptions, VersionOptions, EnvOptions, DoctorOptions,
+                           ImageOrder, PauseOptions, ResumeOptions, CommitOptions, ForkOptions,
+                           PolicyOptions, StatsOptions, VolumeLsOptions, VolumeRmOptions>;
 
 struct CommandLine {
   std::string verb;       // as known to find_verb_help(); empty: none was given

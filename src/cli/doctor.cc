@@ -52,7 +52,7 @@ void print(const Check& check, bool colour) {
 
 int doctor(const DoctorOptions& options) {
   std::vector<Check> checks = check_machine(options.state_dir);
-  for (auto&& more : {check_kernel(), check_cgroups()})
+  for (auto&& more : {check_kernel(), check_cgroups(), check_network()})
     checks.insert(checks.end(), more.begin(), more.end());
   const auto stops = [](const Check& check) {
     return check.essential && check.health == Health::missing;

@@ -11,7 +11,7 @@
 namespace hearth::cli {
 namespace {
 
-constexpr std::array<VerbHelp, 10> kVerbs = {{
+constexpr std::array<VerbHelp, 18> kVerbs = {{
     {.name = "up",
      .summary = "start the engine on this machine and stay until Ctrl-C",
      .usage = "[OPTIONS]",
@@ -22,12 +22,18 @@ running; the next 'hearth up' takes them over.
 Examples:
   sudo hearth up --demo
   hearth up --state-dir /tmp/hearth --metrics-port 0
-  hearth up --log-format json --log-level debug)"},
+  hearth up --log-format json --log-level debug
+  hearth up --warm 64 --allow-host-path /srv/data --image-quota 20g)"},
     {.name = "run",
      .summary = "make a sandbox and run a command in it",
      .usage = "[OPTIONS] [--] [COMMAND [ARGUMENT...]]",
      .footer = R"(The sandbox stays, with what the command left in it, unless --rm is given. Without
-a command: -it opens a shell, -d just makes the sandbox.
+a command it is the image's own; where there is none, -it opens a shell, -d just makes
+the sandbox.
+It may talk to the world, but not to this host or other sandboxes (--open). A rule is
+ADDRESS[/PREFIX][:PORT[-PORT]][/tcp|/udp]; --allow without --network means: nothing else.
+A volume is made when it is not there, and outlives sandboxes. Paths of this machine are
+those that 'hearth up --allow-host-path' named.
 Sizes are powers of 1024 (512m, 1.5g), times are 30s or 2m30s; 0 is no limit.
 
 Exit codes:
@@ -42,6 +48,9 @@ Examples:
   hearth run --rm -it
   echo hello | hearth run --rm -i -- tr a-z A-Z
   hearth run -d --name build --memory 2g --cpus 4
+  hearth run --rm --image python:3.12 -it
+  hearth run --rm --network none -v cache:/cache -v /srv/data:/data:ro -- ls /data
+  hearth run --rm --allow 10.1.0.0/16:443/tcp --secret /run/key=key.pem -- ./fetch
   hearth run --rm --timeout 5s --pids 64 -e LANG=C -w /tmp -- sh -c 'sleep 60')"},
     {.name = "exec",
      .summary = "run a command in a sandbox that exists",
@@ -79,6 +88,64 @@ Examples:
      .footer = R"(Examples:
   hearth rm build
   hearth rm --all)"},
+    {.name = "pause",
+     .summary = "let sandboxes stand still, memory kept",
+     .usage = "[OPTIONS] ID...",
+     .footer = R"(Examples:
+  hearth pause build
+  hearth ls -o id | xargs hearth pause)"},
+    {.name = "resume",
+     .summary = "let paused sandboxes go on",
+     .usage = "[OPTIONS] ID...",
+     .footer = R"(Examples:
+  hearth resume build)"},
+    {.name = "commit",
+     .summary = "make an image of a sandbox's files",
+     .usage = "[OPTIONS] ID NAME",
+     .footer =
+         R"(Prints the image's id. The sandbox stands still meanwhile. What is mounted into it is
+no part of the image.
+
+Examples:
+  hearth commit build mine:1
+  hearth run --rm --image mine:1 -- ls)"},
+    {.name = "fork",
+     .summary = "make sandboxes with the same files, limits, mounts and network",
+     .usage = "[OPTIONS] ID",
+     .footer = R"(Prints their ids. Files are copied as they are at one moment; processes are not.
+
+Examples:
+  hearth fork build
+  hearth fork -n 3 build)"},
+    {.name = "network",
+     .summary = "change whom a sandbox may talk to",
+     .usage = "[OPTIONS] ID",
+     .footer = R"(Takes the place of all rules before, at once, for open connections too. A rule is
+ADDRESS[/PREFIX][:PORT[-PORT]][/tcp|/udp]; --allow without --mode means: nothing else.
+
+Examples:
+  hearth network build --mode none
+  hearth network build --allow 1.1.1.1:443/tcp --allow 10.1.0.0/16
+  hearth network build --mode world --deny 10.0.0.0/8 --open 192.168.1.5:5432/tcp)"},
+    {.name = "stats",
+     .summary = "show what sandboxes use: processors, memory, disks, network",
+     .usage = "[OPTIONS] [ID...]",
+     .footer = R"(Examples:
+  hearth stats
+  hearth stats build -o json)"},
+    {.name = "volume",
+     .summary = "list and remove volumes",
+     .usage = "ls [OPTIONS] | rm NAME...",
+     .footer = R"(Volumes are made by 'hearth run -v NAME:/target'. One that a sandbox uses stays.
+
+Examples:
+  hearth volume ls
+  hearth volume ls -o json
+  hearth volume rm cache)"},
+    {.name = "image",
+     .summary = "get images from registries and archives, list and remove them",
+     .usage = "VERB [OPTIONS]",
+     .footer = {}},
     {.name = "env",
      .summary = "print shell lines that point clients at the engine",
      .usage = "[OPTIONS]",
@@ -110,7 +177,7 @@ std::span<const VerbHelp> all_verbs() {
 const VerbHelp* find_verb_help(std::string_view name) {
   if (name == "ps") name = "ls";
   const auto* const found = std::ranges::find(kVerbs, name, &VerbHelp::name);
-  return found == kVerbs.end() ? nullptr : found;
+  return found == kVerbs.end() ? find_image_verb_help(name) : found;
 }
 
 std::string overview() {

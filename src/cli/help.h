@@ -23,6 +23,12 @@ const VerbHelp* find_verb_help(std::string_view name);
 // `hearth --help`.
 std::string overview();
 
+// Of "image pull" and the others; null for what is none. find_verb_help() knows them too.
+const VerbHelp* find_image_verb_help(std::string_view name);
+
+// `hearth image --help`.
+std::string image_overview();
+
 // "there is no verb 'ruin'; did you mean 'run'?"
 std::string describe_unknown_verb(std::string_view word);
 

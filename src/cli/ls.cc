@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 
 #include "base/time_text.h"
@@ -11,9 +12,9 @@
 namespace hearth::cli {
 namespace {
 
-Row row_of(const runtime::Sandbox& sandbox, Time now) {
+Row row_of(const runtime::Sandbox& sandbox, Time now, bool with_address) {
   const auto limit = sandbox.limits.memory_bytes;
-  return {sandbox.id,
+  Row row{sandbox.id,
           std::string(runtime::to_string(sandbox.state)),
           sandbox.image,
           format_age(now - sandbox.created),
@@ -21,6 +22,8 @@ Row row_of(const runtime::Sandbox& sandbox, Time now) {
           fmt::format("{} / {}", format_size(sandbox.usage.memory_bytes),
                       limit == 0 ? "-" : format_size(limit)),
           std::to_string(sandbox.usage.pids)};
+  if (with_address) row.push_back(sandbox.address.empty() ? "-" : sandbox.address);
+  return row;
 }
 
 std::string format_sandboxes(const std::vector<runtime::Sandbox>& sandboxes, Format format) {
@@ -34,9 +37,14 @@ std::string format_sandboxes(const std::vector<runtime::Sandbox>& sandboxes, For
     for (const auto& sandbox : sandboxes) text += sandbox.id + '\n';
     return text;
   }
+  const bool with_address = std::ranges::any_of(
+      sandboxes, [](const runtime::Sandbox& sandbox) { return !sandbox.address.empty(); });
+  Row heading{"ID", "STATE", "IMAGE", "AGE", "PID", "MEMORY", "PROCESSES"};
+  if (with_address) heading.emplace_back("ADDRESS");
   std::vector<Row> rows;
-  for (const auto& sandbox : sandboxes) rows.push_back(row_of(sandbox, SystemClock().now()));
-  return format_table({"ID", "STATE", "IMAGE", "AGE", "PID", "MEMORY", "PROCESSES"}, rows);
+  const Time now = SystemClock().now();
+  for (const auto& sandbox : sandboxes) rows.push_back(row_of(sandbox, now, with_address));
+  return format_table(heading, rows);
 }
 
 }  // namespace

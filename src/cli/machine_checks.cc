@@ -112,6 +112,18 @@ Check check_disk(const std::string& state_dir) {
   return check;
 }
 
+Check check_program(const char* name, bool essential, const char* lost) {
+  Check check{.name = fmt::format("program {}", name), .essential = essential};
+  const auto folder = fs::read_symlink("/proc/self/exe").parent_path();
+  check.found = folder / name;
+  if (::access(check.found.c_str(), X_OK) == 0) return check;
+  check.health = Health::missing;
+  check.found = fmt::format("not in {}", folder.string());
+  check.lost = lost;
+  check.fix = "install it beside hearth";
+  return check;
+}
+
 Check check_engine(const std::string& state_dir) {
   Check check{.name = "engine"};
   try {
@@ -146,6 +158,9 @@ Check check_tool(const char* name) {
 std::vector<Check> check_machine(const std::string& state_dir) {
   std::vector<Check> checks = {check_root(),   check_sys_resource(),  check_merged_usr(),
                                check_python(), check_disk(state_dir), check_engine(state_dir)};
+  checks.push_back(check_program("hearth-runtime", true, "nobody makes sandboxes"));
+  checks.push_back(check_program("hearth-guest", true, "nothing runs inside sandboxes"));
+  checks.push_back(check_program("hearth-unpack", false, "no image but 'host': none is unpacked"));
   for (const char* tool : {"crun", "runc", "bwrap"}) checks.push_back(check_tool(tool));
   return checks;
 }

@@ -15,7 +15,7 @@ net::Router make_router(runtime::RuntimeClient& runtime, net::Workers& workers, 
   net::Router router;
   router.add("GET", "/healthz", [](const net::Request&) { return net::text_response(200, "ok"); });
   const auto metrics = [&runtime, started](const net::Request&) {
-    net::Response response{.body = render_metrics(runtime.list(), started)};
+    net::Response response{.body = render_metrics(runtime.list(), runtime.hello(), started)};
     response.headers.set("Content-Type", "text/plain; version=0.0.4; charset=utf-8");
     return response;
   };
@@ -45,7 +45,8 @@ struct MetricsEndpoint::State {
   net::Server server;
 };
 
-std::string render_metrics(const std::vector<runtime::Sandbox>& sandboxes, Time started) {
+std::string render_metrics(const std::vector<runtime::Sandbox>& sandboxes,
+                           const runtime::Hello& hello, Time started) {
   const auto count = [&](runtime::State state) {
     return std::ranges::count(sandboxes, state, &runtime::Sandbox::state);
   };
@@ -56,10 +57,22 @@ std::string render_metrics(const std::vector<runtime::Sandbox>& sandboxes, Time 
       "\"} 1\n"
       "# HELP hearth_sandboxes Sandboxes on this machine, by state.\n"
       "# TYPE hearth_sandboxes gauge\n";
-  for (const runtime::State state : {runtime::State::running, runtime::State::exited}) {
+  for (const runtime::State state :
+       {runtime::State::running, runtime::State::paused, runtime::State::exited}) {
     text += fmt::format("hearth_sandboxes{{state=\"{}\"}} {}\n", runtime::to_string(state),
                         count(state));
   }
+  text += fmt::format(
+      "# HELP hearth_warm_shells Shells that are ready for the next sandboxes.\n"
+      "# TYPE hearth_warm_shells gauge\n"
+      "hearth_warm_shells {}\n"
+      "# HELP hearth_warm_hits_total Sandboxes that found a shell ready.\n"
+      "# TYPE hearth_warm_hits_total counter\n"
+      "hearth_warm_hits_total {}\n"
+      "# HELP hearth_warm_misses_total Sandboxes that had to wait for a shell.\n"
+      "# TYPE hearth_warm_misses_total counter\n"
+      "hearth_warm_misses_total {}\n",
+      hello.warm, hello.warm_hits, hello.warm_misses);
   const auto seconds = std::chrono::duration<double>(started.time_since_epoch()).count();
   text += fmt::format(
       "# HELP process_start_time_seconds When the engine started, in seconds since 1970.\n"

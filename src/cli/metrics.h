@@ -12,7 +12,8 @@
 namespace hearth::cli {
 
 // Prometheus' text format 0.0.4.
-std::string render_metrics(const std::vector<runtime::Sandbox>& sandboxes, Time started);
+std::string render_metrics(const std::vector<runtime::Sandbox>& sandboxes,
+                           const runtime::Hello& hello, Time started);
 
 class MetricsEndpoint {
  public:

@@ -80,14 +80,20 @@ TEST_F(PumpTest, OnlyWhatHasNothingToSayAboutTheHostIsHandedOver) {
 }
 
 TEST(MetricsTest, SandboxesAreCountedByState) {
-  const std::vector<runtime::Sandbox> sandboxes = {
-      {.id = "a"}, {.id = "b"}, {.id = "c", .state = runtime::State::exited}};
+  const std::vector<runtime::Sandbox> sandboxes = {{.id = "a"},
+                                                   {.id = "b"},
+                                                   {.id = "c", .state = runtime::State::exited},
+                                                   {.id = "d", .state = runtime::State::paused}};
 
-  const std::string text =
-      render_metrics(sandboxes, Time(std::chrono::milliseconds(1'700'000'000'500)));
+  const std::string text = render_metrics(sandboxes, {.warm = 3, .warm_hits = 4, .warm_misses = 5},
+                                          Time(std::chrono::milliseconds(1'700'000'000'500)));
 
   EXPECT_NE(text.find("hearth_sandboxes{state=\"running\"} 2\n"), std::string::npos);
   EXPECT_NE(text.find("hearth_sandboxes{state=\"exited\"} 1\n"), std::string::npos);
+  EXPECT_NE(text.find("hearth_sandboxes{state=\"paused\"} 1\n"), std::string::npos);
+  EXPECT_NE(text.find("hearth_warm_shells 3\n"), std::string::npos);
+  EXPECT_NE(text.find("hearth_warm_hits_total 4\n"), std::string::npos);
+  EXPECT_NE(text.find("hearth_warm_misses_total 5\n"), std::string::npos);
   EXPECT_NE(text.find("hearth_build_info{version=\"" HEARTH_VERSION "\"} 1\n"), std::string::npos);
   EXPECT_NE(text.find("process_start_time_seconds 1700000000.500\n"), std::string::npos);
 }

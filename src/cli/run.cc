@@ -4,21 +4,38 @@
 
 #include "base/on_failure.h"
 #include "cli/command.h"
+#include "cli/image_names.h"
 #include "cli/verbs.h"
 #include "runtime/client.h"
 
 namespace hearth::cli {
 namespace {
 
-runtime::SandboxSpec spec_of(const RunOptions& options) {
+runtime::SandboxSpec spec_of(const RunOptions& options, runtime::RuntimeClient& runtime) {
   runtime::SandboxSpec spec;
   spec.id = options.name;
-  spec.image = options.image;
+  spec.image = full_image_name(options.image);
   spec.environment = options.command.environment;
   if (!options.command.user.empty()) spec.user = options.command.user;
   spec.limits = options.limits;
+  spec.network = choose_policy(options.network, !runtime.hello().network.empty());
+  spec.mounts = options.mounts;
+  for (const SecretFile& secret : options.secrets) spec.mounts.push_back(read_secret(secret));
   spec.ends_with_client = options.remove;
   return spec;
+}
+
+// The command that was asked for, or the image's own. Empty: a shell, or with -d nothing.
+CommandOptions complete(const RunOptions& options, const runtime::Sandbox& sandbox) {
+  CommandOptions command = options.command;
+  if (command.command.empty()) command.command = sandbox.default_command;
+  if (command.command.empty() && !command.detached && !(command.interactive && command.terminal)) {
+    fail(Code::invalid,
+         "image '{}' names no command of its own; add one behind '--', or take -it for a shell or "
+         "-d for a sandbox to use later",
+         options.image);
+  }
+  return command;
 }
 
 // The end of a sandbox that nobody needs any more: the exit code to report.
@@ -40,16 +57,17 @@ int run(const RunOptions& options) {
   // Kept to the end: with --rm the sandbox is tied to this connection, and goes even if we are
   // killed.
   runtime::RuntimeClient runtime(options.state_dir);
-  runtime::Runtime::Created created = runtime.create(spec_of(options));
+  runtime::Runtime::Created created = runtime.create(spec_of(options, runtime));
   const std::string id = created.sandbox.id;
   OnFailure remove([&] { runtime.destroy(id); });
 
+  const CommandOptions command = complete(options, created.sandbox);
   CommandEnd end{.started = true};
-  if (!options.command.command.empty() || !options.command.detached) {
+  if (!command.command.empty() || !command.detached) {
     guest::Connection guest(std::move(created.guest));
     const CommandPlace place{
         .verb = "run", .state_dir = options.state_dir, .sandbox = created.sandbox};
-    end = run_command(place, options.command, guest, signals);
+    end = run_command(place, command, guest, signals);
   }
   remove.release();
   // A sandbox whose command never began would only be in the way.

@@ -30,21 +30,33 @@ constexpr Duration kSudoPatience = 180s;
 // From its last answer to the end of its process.
 constexpr Duration kEndPatience = 10s;
 
+constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
+
 // sudo(8) closes every descriptor from 3 on, hence its output; otherwise the first free one.
 constexpr int kReadyFdThroughSudo = 1;
 constexpr int kReadyFd = 3;
 
 std::vector<std::string> runtime_command(const RuntimeWanted& wanted) {
   const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  return {folder / "hearth-runtime",
-          "--state-dir",
-          wanted.state_dir,
-          "--owner",
-          std::to_string(wanted.owner),
-          "--log-format",
-          wanted.log_format,
-          "--log-level",
-          wanted.log_level};
+  std::vector<std::string> words = {folder / "hearth-runtime",
+                                    "--state-dir",
+                                    wanted.state_dir,
+                                    "--owner",
+                                    std::to_string(wanted.owner),
+                                    "--log-format",
+                                    wanted.log_format,
+                                    "--log-level",
+                                    wanted.log_level,
+                                    "--warm",
+                                    std::to_string(wanted.warm)};
+  if (!wanted.network) words.insert(words.end(), {"--network", "off"});
+  if (wanted.image_quota_bytes != 0) {
+    const std::uint64_t mebibytes = (wanted.image_quota_bytes + kMebibyte - 1) / kMebibyte;
+    words.insert(words.end(), {"--image-quota", std::to_string(mebibytes)});
+  }
+  for (const std::string& path : wanted.host_paths)
+    words.insert(words.end(), {"--allow-host-path", path});
+  return words;
 }
 
 std::string quote_all(const std::vector<std::string>& words) {

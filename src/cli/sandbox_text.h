@@ -1,4 +1,4 @@
-// A sandbox, as JSON.
+// A sandbox and its parts, as JSON.
 #pragma once
 
 #include <string>
@@ -8,5 +8,7 @@
 namespace hearth::cli {
 
 std::string to_json(const runtime::Sandbox& sandbox);
+std::string to_json(const runtime::Limits& limits);
+std::string to_json(const runtime::Usage& usage);
 
 }  // namespace hearth::cli

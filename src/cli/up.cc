@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <thread>
 
 #include "base/error.h"
@@ -42,7 +43,33 @@ void tell_what_was_found(const RuntimeFound& runtime, const std::string& state_d
     say("runtime was running (pid {}): {} sandboxes re-adopted, 0 remains swept", runtime.hello.pid,
         runtime::RuntimeClient(state_dir).list().size());
   }
-  say("limits are enforced with cgroups {}", runtime.hello.cgroups);
+  const runtime::Hello& hello = runtime.hello;
+  say("limits are enforced with cgroups {}", hello.cgroups);
+  if (hello.network.empty())
+    say("sandboxes have no network");
+  else
+    say("sandboxes have addresses of {}", hello.network);
+}
+
+void tell_what_is_warm(const RuntimeFound& runtime, unsigned wanted) {
+  if (runtime.started)
+    say("{} shells are kept ready for the next sandboxes", wanted);
+  else
+    say("{} shells are ready; the runtime keeps the options that it was started with",
+        runtime.hello.warm);
+}
+
+// Better said here than in the runtime's words. As absolute paths: it may start elsewhere.
+std::vector<std::string> find_host_paths(const std::vector<std::string>& paths) {
+  std::vector<std::string> found;
+  for (const std::string& path : paths) {
+    std::error_code error;
+    const auto real = std::filesystem::canonical(path, error);
+    if (error || !std::filesystem::is_directory(real, error))
+      fail(Code::invalid, "--allow-host-path: '{}' is no folder of this machine", path);
+    found.push_back(real);
+  }
+  return found;
 }
 
 // `watched` is a connection that nobody talks on: it becomes readable when the runtime is gone.
@@ -113,6 +140,7 @@ int up(const UpOptions& options) {
   log::configure(log::parse_level(options.log_level), log::parse_format(options.log_format));
   Signals signals({SIGINT, SIGTERM, SIGHUP});
 
+  const std::vector<std::string> host_paths = find_host_paths(options.host_paths);
   const EngineUser user = find_engine_user(options.user);
   make_state_folder(options.state_dir);
   const linux::Fd lock = lock_state_folder(options.state_dir);
@@ -122,7 +150,11 @@ int up(const UpOptions& options) {
   const RuntimeFound runtime = ensure_runtime({.state_dir = options.state_dir,
                                                .owner = user.uid,
                                                .log_format = options.log_format,
-                                               .log_level = options.log_level});
+                                               .log_level = options.log_level,
+                                               .warm = options.warm,
+                                               .network = options.network,
+                                               .image_quota_bytes = options.image_quota_bytes,
+                                               .host_paths = host_paths});
   OnFailure leave([&] {
     if (runtime.started) end_runtime(options.state_dir, /*destroy_all=*/false);
   });
@@ -130,6 +162,7 @@ int up(const UpOptions& options) {
 
   const runtime::RuntimeClient watched(options.state_dir);
   tell_what_was_found(runtime, options.state_dir);
+  tell_what_is_warm(runtime, options.warm);
   const MetricsEndpoint endpoint(std::move(metrics.socket), options.state_dir, started);
   const Endpoints endpoints{.metrics = metrics.url};
   write_endpoints(options.state_dir, endpoints);

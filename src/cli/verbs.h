@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "cli/sandbox_options.h"
 #include "runtime/runtime.h"
 
 namespace hearth::cli {
@@ -38,6 +39,10 @@ struct UpOptions {
   std::string log_level = "info";
   std::string user;  // name or uid of the engine; empty: see engine_user.h
   bool demo = false;
+  unsigned warm = 16;  // shells kept ready
+  bool network = true;
+  std::uint64_t image_quota_bytes = 0;  // 0: none
+  std::vector<std::string> host_paths;  // that may be mounted into sandboxes
 };
 
 // A command and how we are attached to it: what run and exec have in common.
@@ -59,6 +64,9 @@ struct RunOptions {
   std::string name;
   bool remove = false;
   runtime::Limits limits;
+  NetworkOptions network;
+  std::vector<runtime::MountSpec> mounts;
+  std::vector<SecretFile> secrets;
 };
 
 struct ExecOptions {

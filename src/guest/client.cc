@@ -36,19 +36,19 @@ Connection::Greeting Connection::hello(Deadline deadline) {
   return greeting;
 }
 
+void Connection::send_exec(const ExecRequest& request, const Stdio& stdio, Deadline deadline) {
+  if (request.terminal || request.detached)
+    return channel_.send(encode(Request(request)), {}, deadline);
+  if (!null_ && (stdio.input < 0 || stdio.output < 0 || stdio.error < 0))
+    null_ = linux::open_file("/dev/null", O_RDWR);
+  const auto or_null = [&](int fd) { return fd < 0 ? null_.get() : fd; };
+  const std::array fds = {or_null(stdio.input), or_null(stdio.output), or_null(stdio.error)};
+  channel_.send(encode(Request(request)), fds, deadline);
+}
+
 Connection::Process Connection::start(const ExecRequest& request, const Stdio& stdio,
                                       Deadline deadline) {
-  if (request.terminal || request.detached) {
-    channel_.send(encode(Request(request)), {}, deadline);
-  } else {
-    linux::Fd null;
-    if (stdio.input < 0 || stdio.output < 0 || stdio.error < 0) {
-      null = linux::open_file("/dev/null", O_RDWR);
-    }
-    const auto or_null = [&](int fd) { return fd < 0 ? null.get() : fd; };
-    const std::array fds = {or_null(stdio.input), or_null(stdio.output), or_null(stdio.error)};
-    channel_.send(encode(Request(request)), fds, deadline);
-  }
+  send_exec(request, stdio, deadline);
   linux::Message message = next(deadline);
   Process process{.pid = expect<Started>(message).pid, .terminal = {}};
   if (request.terminal) {
@@ -72,7 +72,10 @@ std::optional<Exited> Connection::wait(Deadline deadline) {
 }
 
 Exited Connection::run(const ExecRequest& request, const Stdio& stdio) {
-  start(request, stdio);
+  HEARTH_ASSERT(!request.terminal && !request.detached);
+  ExecRequest quiet = request;
+  quiet.only_end = true;
+  send_exec(quiet, stdio, Deadline::never());
   return *wait();
 }
 

@@ -56,6 +56,8 @@ SpawnPlan plan_command(const ExecRequest& request, const CommandDefaults& defaul
   for (const auto& [name, value] : merged) plan.environment.push_back(name + '=' + value);
   plan.directory = defaults.directory.empty() ? user.home : defaults.directory;
   if (!request.directory.empty()) plan.directory = request.directory;
+  // Nobody asked for the home, and an image may not have one.
+  plan.or_root = request.directory.empty() && defaults.directory.empty();
   plan.uid = user.uid;
   plan.gid = user.gid;
   plan.groups = user.groups;

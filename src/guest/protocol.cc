@@ -23,6 +23,7 @@ void put(wire::Writer& out, const ExecRequest& request) {
       .u32(request.rows)
       .u32(request.columns)
       .u64(request.timeout_milliseconds)
+      .boolean(request.only_end)
       .boolean(request.detached);
 }
 
@@ -82,6 +83,7 @@ ExecRequest read_exec(wire::Reader& in) {
   request.rows = read_terminal_size(in);
   request.columns = read_terminal_size(in);
   request.timeout_milliseconds = in.u64();
+  request.only_end = in.boolean();
   request.detached = in.boolean();
   return request;
 }

@@ -42,6 +42,8 @@ struct ExecRequest {
   std::uint16_t columns = 0;
   std::uint64_t timeout_milliseconds =
       0;  // 0: none. When it is over the whole process tree is killed
+  // No Started, only how it ended: for who waits for that anyway, and would be woken twice.
+  bool only_end = false;
   // Goes on after the connection closes; its output is kept for LogRequest. Needs no descriptors.
   bool detached = false;
 };

@@ -82,6 +82,7 @@ struct Server::PendingSpawn {
   linux::Fd output;    // reading end of a detached one's output
   Deadline deadline = Deadline::never();
   bool detached = false;
+  bool only_end = false;
   Deadline patience = Deadline::never();
 };
 
@@ -260,6 +261,7 @@ void Server::begin_exec(Client& client, const ExecRequest& request, std::vector<
                                         .directory = options_.directory});
   pending.deadline = deadline_of(request);
   pending.detached = request.detached;
+  pending.only_end = request.only_end && !request.detached && !request.terminal;
   if (request.detached) {
     linux::Pipe output = linux::make_pipe();
     linux::set_nonblocking(output.read.get(), true);
@@ -284,13 +286,21 @@ void Server::begin_exec(Client& client, const ExecRequest& request, std::vector<
   }
   client.spawning = true;
   pending_.push_back(std::move(pending));
+  if (spawner_.busy()) return hurry_spawner();
   spawn_next();
+}
+
+// Somebody waits for a result that the spawner may not mean to tell of.
+void Server::hurry_spawner() {
+  spawner_.tell_after_all();
+  read_spawner();
 }
 
 void Server::spawn_next() {
   if (pending_.empty() || spawner_.busy()) return;
   pending_.front().patience = Deadline::after(kSpawnPatience);
-  spawner_.begin(pending_.front().plan, std::move(pending_.front().stdio));
+  spawner_.begin(pending_.front().plan, std::move(pending_.front().stdio),
+                 /*tell=*/!pending_.front().only_end || pending_.size() > 1);
 }
 
 void Server::read_spawner() {
@@ -324,8 +334,10 @@ void Server::finish_spawn(PendingSpawn pending, const SpawnResult& result) {
     }
     if (client != nullptr) {
       if (!pending.detached) client->command = result.pid;
-      reply(*client, Started{.pid = static_cast<std::uint32_t>(result.pid)},
-            pending.terminal.get());
+      if (!pending.only_end) {
+        reply(*client, Started{.pid = static_cast<std::uint32_t>(result.pid)},
+              pending.terminal.get());
+      }
     } else if (!pending.detached) {
       kill_tree(proc_.get(), result.pid);
     }
@@ -351,6 +363,7 @@ void Server::reap_children() {
       command_ended(pid, linux::exit_status_from_wait(status));
     } else if (!pending_.empty()) {
       early_ends_[pid] = linux::exit_status_from_wait(status);
+      hurry_spawner();
     }
   }
   if (pending_.empty()) early_ends_.clear();

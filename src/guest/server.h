@@ -62,6 +62,7 @@ class Server {
   void drop_client(std::uint64_t id);
 
   void spawn_next();
+  void hurry_spawner();
   void read_spawner();
   void finish_spawn(PendingSpawn pending, const SpawnResult& result);
 

@@ -111,7 +111,8 @@ void be_born(void* argument) {
   if (::setsid() < 0 || !move_stdio(birth)) fail_at(SpawnStep::set_up);
   if (plan.terminal && ::ioctl(0, TIOCSCTTY, 0) != 0) fail_at(SpawnStep::set_up);
   if (!is_current_user(plan) && !become_user(plan)) fail_at(SpawnStep::user);
-  if (::chdir(plan.directory.c_str()) != 0) fail_at(SpawnStep::directory);
+  if (::chdir(plan.directory.c_str()) != 0 && !(plan.or_root && ::chdir("/") == 0))
+    fail_at(SpawnStep::directory);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   execute(birth);
   fail_at(SpawnStep::program);
@@ -177,16 +178,20 @@ void Spawner::serve(std::optional<linux::CapabilitySet> keep) {
     }
     result_ = spawn();
     stdio_.clear();
+    const bool nothing_born = result_.pid == 0;
     phase_.store(Phase::done);
     phase_.notify_all();
+    // In this order, as tell_after_all() and take_result() are: one of us sees the other.
+    if (!tell_ && !nothing_born) continue;
     const std::uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = ::write(done_.get(), &one, sizeof one);
   }
 }
 
-void Spawner::begin(SpawnPlan plan, std::vector<linux::Fd> stdio) {
+void Spawner::begin(SpawnPlan plan, std::vector<linux::Fd> stdio, bool tell) {
   HEARTH_ASSERT(!busy_ && stdio.size() == 3);
   newborn_ = 0;
+  tell_ = tell;
   busy_ = true;
   plan_ = std::move(plan);
   stdio_ = std::move(stdio);

@@ -32,6 +32,7 @@ struct SpawnPlan {
   std::vector<std::string> command;
   std::vector<std::string> environment;  // complete
   std::string directory;
+  bool or_root = false;  // start in / where there is no such directory
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::vector<std::uint32_t> groups;
@@ -70,14 +71,18 @@ class Spawner {
   // Waits for a command that is being born.
   ~Spawner();
 
-  // Readable when a result waits to be taken.
+  // Readable when a result waits to be taken, if it was begun so, or nothing was born.
   int fd() const { return done_.get(); }
 
   bool busy() const { return busy_; }
 
   // Begins to start a command: one at a time. `stdio` is closed on our side before the result is
-  // there: who hears of an end may expect the end of its output too.
-  void begin(SpawnPlan plan, std::vector<linux::Fd> stdio);
+  // there: who hears of an end may expect the end of its output too. Whoever needs no answer until
+  // a child ends saves the time it takes to be told.
+  void begin(SpawnPlan plan, std::vector<linux::Fd> stdio, bool tell);
+
+  // From now on it is to be told after all. The result may be there already.
+  void tell_after_all() { tell_ = true; }
 
   // Of the command that was begun last, once.
   std::optional<SpawnResult> take_result();
@@ -108,6 +113,7 @@ class Spawner {
   SpawnPlan plan_;
   std::vector<linux::Fd> stdio_;
   SpawnResult result_;
+  std::atomic<bool> tell_ = false;
   std::atomic<pid_t> newborn_ = 0;
   std::thread thread_;
 };

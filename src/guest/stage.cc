@@ -11,6 +11,7 @@
 
 #include <array>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -120,17 +121,41 @@ void make_nothing() {
 
 // --- the stage
 
-// Nothing to see here.
-void mask(const char* path) {
-  struct stat status{};
-  if (::stat(path, &status) != 0) return;
-  bind(S_ISDIR(status.st_mode) ? kNothing : "/devices/null", path);
+// Looked at once, by the nursery: all sandboxes have the same kernel.
+struct KernelEntries {
+  std::vector<std::string> masked_files;
+  std::vector<std::string> masked_folders;
+  std::vector<std::string> read_only;
+  bool message_queues = false;
+};
+KernelEntries kernel_entries;  // NOLINT: set before the first shell, never changed after
+
+// Files of the kernel that tell of the whole machine or act on it. In a user namespace most of them
+// are refused already, being root's, who is not in it: these are the rest, and what a mistake in
+// the kernel would make worst.
+void find_kernel_entries() {
+  for (const char* path :
+       {"proc/interrupts", "proc/kcore", "proc/keys", "proc/latency_stats", "proc/sched_debug",
+        "proc/timer_list", "sys/firmware", "sys/devices/virtual/powercap"}) {
+    struct stat status{};
+    if (::stat(path, &status) != 0) continue;
+    (S_ISDIR(status.st_mode) ? kernel_entries.masked_folders : kernel_entries.masked_files)
+        .emplace_back(path);
+  }
+  for (const char* path : {"proc/sys", "proc/sysrq-trigger"}) {
+    if (exists(path)) kernel_entries.read_only.emplace_back(path);
+  }
+  kernel_entries.message_queues = exists("proc/sys/fs/mqueue");
 }
 
-void make_read_only(const char* path) {
-  if (!exists(path)) return;
-  bind(path, path);
-  make_mount_read_only(path, kInert);
+// Nothing to see here.
+void mask_entries(std::string_view tree) {
+  for (const std::string& path : kernel_entries.masked_files) {
+    if (path.starts_with(tree)) bind("/devices/null", path.c_str());
+  }
+  for (const std::string& path : kernel_entries.masked_folders) {
+    if (path.starts_with(tree)) bind(kNothing, path.c_str());
+  }
 }
 
 void build_proc(const std::string& boot_id) {
@@ -139,13 +164,10 @@ void build_proc(const std::string& boot_id) {
   // Namespaces bring capabilities, and with them most of the kernel's attack surface. The system
   // call filter refuses them too; this holds where it cannot look.
   linux::write_file_at(AT_FDCWD, "proc/sys/user/max_user_namespaces", "0");
-  for (const char* path :
-       {"proc/acpi", "proc/asound", "proc/interrupts", "proc/kcore", "proc/keys", "proc/key-users",
-        "proc/latency_stats", "proc/sched_debug", "proc/scsi", "proc/timer_list"}) {
-    mask(path);
-  }
-  for (const char* path : {"proc/bus", "proc/fs", "proc/irq", "proc/sys", "proc/sysrq-trigger"}) {
-    make_read_only(path);
+  mask_entries("proc/");
+  for (const std::string& path : kernel_entries.read_only) {
+    bind(path.c_str(), path.c_str());
+    make_mount_read_only(path.c_str(), kInert);
   }
   // The host's is the same in all sandboxes, and tells them that they share one.
   write_new_file("boot_id", boot_id + "\n");
@@ -156,7 +178,7 @@ void build_proc(const std::string& boot_id) {
 void build_sys() {
   make_folder("sys");
   mount("sysfs", "sys", MS_RDONLY | kInert);
-  for (const char* path : {"sys/firmware", "sys/devices/virtual/powercap"}) mask(path);
+  mask_entries("sys/");
 }
 
 void build_dev() {
@@ -167,7 +189,7 @@ void build_dev() {
   bind(kDevices, "dev");
   mount("devpts", "dev/pts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620,gid=5");
   bind("shm", "dev/shm");
-  if (exists("/proc/sys/fs/mqueue")) mount("mqueue", "dev/mqueue", kInert);
+  if (kernel_entries.message_queues) mount("mqueue", "dev/mqueue", kInert);
 }
 
 // --- the root
@@ -248,6 +270,7 @@ void make_nursery_root() {
   bind("/sys", "sys");
   make_devices();
   make_nothing();
+  find_kernel_entries();
   pivot_to(".");
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <ctime>
 #include <optional>
 
 #include "base/error.h"
@@ -100,6 +101,37 @@ std::string read_hostile_file(const char* path) {
   return text;
 }
 
+// The text of a file, read again whenever it may have changed: every command asks.
+class KeptFile {
+ public:
+  explicit KeptFile(const char* path) : path_(path) {}
+
+  const std::string& text() {
+    struct stat now{};
+    if (::stat(path_, &now) != 0) now = {};
+    if (settled_ && same(now, seen_)) return text_;
+    text_ = read_hostile_file(path_);
+    seen_ = now;
+    timespec clock{};
+    ::clock_gettime(CLOCK_REALTIME_COARSE, &clock);
+    // A file changed a moment ago may change again without its times showing it.
+    settled_ = clock.tv_sec - now.st_ctim.tv_sec > 1;
+    return text_;
+  }
+
+ private:
+  static bool same(const struct stat& one, const struct stat& other) {
+    return one.st_dev == other.st_dev && one.st_ino == other.st_ino &&
+           one.st_size == other.st_size && one.st_ctim.tv_sec == other.st_ctim.tv_sec &&
+           one.st_ctim.tv_nsec == other.st_ctim.tv_nsec;
+  }
+
+  const char* path_;
+  struct stat seen_{};
+  bool settled_ = false;
+  std::string text_;
+};
+
 }  // namespace
 
 User find_user(std::string_view passwd, std::string_view group, std::string_view wanted) {
@@ -127,7 +159,9 @@ User find_user(std::string_view passwd, std::string_view group, std::string_view
 }
 
 User find_user_here(std::string_view wanted) {
-  return find_user(read_hostile_file("/etc/passwd"), read_hostile_file("/etc/group"), wanted);
+  static KeptFile passwd("/etc/passwd");
+  static KeptFile group("/etc/group");
+  return find_user(passwd.text(), group.text(), wanted);
 }
 
 }  // namespace hearth::guest

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "linux/cgroup.h"
+#include "linux/clone.h"
 #include "linux/kernel_testing.h"
 
 namespace hearth::linux {
@@ -245,8 +246,9 @@ TEST_F(CgroupTest, FreezeStopsEveryProcessAndThawLetsThemGoOn) {
   ::munmap(counter, 4096);
 }
 
-TEST_F(CgroupTest, AProcessCanJoinEveryHierarchyLater) {
+TEST_F(CgroupTest, AProcessCanJoinWhatV1LimitsLater) {
   const Cgroup cgroup = tree_->create("late", {});
+  if (cgroup.open_join_files().empty()) GTEST_SKIP() << "needs a cgroup v1 hierarchy";
   const pid_t pid = start_child(sleep_forever);
 
   for (const Fd& procs : cgroup.open_join_files()) write_all(procs.get(), fmt::to_string(pid));
@@ -254,6 +256,65 @@ TEST_F(CgroupTest, AProcessCanJoinEveryHierarchyLater) {
   EXPECT_TRUE(is_in(pid, name_ + "/late"));
   tree_->remove("late");
   EXPECT_EQ(wait_for_child(pid), -SIGKILL);
+}
+
+// A newborn that stands in the serving part and has one child in the limited one. Its user, who has
+// no rights, is made the owner.
+constexpr uid_t kOwner = 0x1234'5678;
+
+int have_a_child_in(int limited_fd) {
+  if (::setresuid(kOwner, kOwner, kOwner) != 0) return 90;
+  const Forked child = fork_into(0, limited_fd);
+  if (child.pid == 0) sleep_forever();
+  ::kill(::getpid(), SIGSTOP);
+  return 0;
+}
+
+TEST_F(CgroupTest, WhereV2LimitsThoseWhoServeAreOutsideAndTheirChildrenInside) {
+  if (!tree_->v2_limits()) GTEST_SKIP() << "needs controllers of cgroup v2";
+  const Cgroup cgroup = tree_->create("two", {.memory_bytes = 32 << 20, .pids = 1}, kOwner);
+  Forked server = fork_into(0, cgroup.serving_dir_fd());
+  if (server.pid == 0) ::_exit(have_a_child_in(cgroup.v2_dir_fd()));
+  int status = 0;
+  ASSERT_EQ(::waitpid(server.pid, &status, WUNTRACED), server.pid);
+  ASSERT_TRUE(WIFSTOPPED(status)) << WEXITSTATUS(status);
+
+  EXPECT_TRUE(is_in(server.pid, "0::/" + name_ + "/two/serving"));
+  EXPECT_EQ(cgroup.usage().pids, 1U);
+
+  tree_->remove("two");
+  EXPECT_EQ(wait_for_child(server.pid), -SIGKILL);
+}
+
+TEST_F(CgroupTest, WhereV2LimitsNobodyButTheOwnerLetsOthersBeBornInside) {
+  if (!tree_->v2_limits()) GTEST_SKIP() << "needs controllers of cgroup v2";
+  const Cgroup cgroup = tree_->create("other", {}, kOwner + 1);
+  Forked server = fork_into(0, cgroup.serving_dir_fd());
+  if (server.pid == 0) {
+    try {
+      ::_exit(have_a_child_in(cgroup.v2_dir_fd()));
+    } catch (const Error& error) {
+      ::_exit(error.code() == Code::forbidden ? 42 : 43);
+    }
+  }
+
+  EXPECT_EQ(wait_for_child(server.pid), 42);
+}
+
+TEST_F(CgroupTest, WhereV2LimitsANamespaceMadeAtTheTopLetsItsOwnersMove) {
+  if (!tree_->v2_limits()) GTEST_SKIP() << "needs controllers of cgroup v2";
+  const Cgroup cgroup = tree_->create("deep", {}, kOwner);
+  const int code = run_in_child([&] {
+    tree_->move_to_top(::getpid());
+    if (!is_in(::getpid(), "0::/\n")) return 1;
+    Forked server = fork_into(CLONE_NEWCGROUP, cgroup.serving_dir_fd());
+    if (server.pid == 0) ::_exit(have_a_child_in(cgroup.v2_dir_fd()));
+    int status = 0;
+    ::waitpid(server.pid, &status, WUNTRACED);
+    return WIFSTOPPED(status) ? 0 : WEXITSTATUS(status);
+  });
+
+  EXPECT_EQ(code, 0);
 }
 
 // What a host without v2 would see: a mount namespace in which it is not mounted.

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "base/error.h"
 #include "linux/sealed_memfd.h"
@@ -115,11 +116,13 @@ void Channel::send(std::string_view bytes, std::span<const int> fds, Deadline de
   while (!try_send(bytes, fds)) wait_for(fd(), POLLOUT, deadline, "send a message");
 }
 
-Channel::Arrival Channel::try_receive(Message& message) {
-  // A string of full size would be filled with zeros for every message.
-  static thread_local char packet[1 + kMaxInline];
+Channel::Arrival Channel::receive_packet(Message& message, bool wait) {
+  // A string of full size would be filled with zeros for every message; and what every thread has
+  // is made for threads that never read.
+  static thread_local std::unique_ptr<char[]> packet;
+  if (!packet) packet.reset(new char[1 + kMaxInline]);
   message.fds.clear();
-  iovec part{.iov_base = packet, .iov_len = sizeof packet};
+  iovec part{.iov_base = packet.get(), .iov_len = 1 + kMaxInline};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * (kMaxMessageFds + 1))];
   msghdr header{};
   header.msg_iov = &part;
@@ -129,7 +132,7 @@ Channel::Arrival Channel::try_receive(Message& message) {
 
   ssize_t got = 0;
   do {
-    got = ::recvmsg(fd(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    got = ::recvmsg(fd(), &header, MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT));
   } while (got < 0 && errno == EINTR);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Arrival::nothing_yet;
   if (got == 0 || (got < 0 && errno == ECONNRESET)) return Arrival::hung_up;
@@ -139,7 +142,7 @@ Channel::Arrival Channel::try_receive(Message& message) {
   if ((header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0)
     fail(Code::invalid, "message was cut off");
   if (packet[0] == kInline) {
-    message.bytes.assign(packet + 1, static_cast<std::size_t>(got) - 1);
+    message.bytes.assign(packet.get() + 1, static_cast<std::size_t>(got) - 1);
     return Arrival::message;
   }
   if (packet[0] != kInMemfd || message.fds.empty())
@@ -152,7 +155,7 @@ Channel::Arrival Channel::try_receive(Message& message) {
 std::optional<Message> Channel::receive(Deadline deadline) {
   Message message;
   while (true) {
-    switch (try_receive(message)) {
+    switch (receive_packet(message, deadline.is_never())) {
       case Arrival::message:
         return message;
       case Arrival::hung_up:

@@ -48,13 +48,15 @@ class Channel {
 
   enum class Arrival { message, nothing_yet, hung_up };
   // For event loops: never waits.
-  Arrival try_receive(Message& message);
+  Arrival try_receive(Message& message) { return receive_packet(message, /*wait=*/false); }
 
   int fd() const { return socket_.get(); }
   explicit operator bool() const { return static_cast<bool>(socket_); }
   Fd take_fd() && { return std::move(socket_); }
 
  private:
+  Arrival receive_packet(Message& message, bool wait);
+
   Fd socket_;
 };
 

@@ -38,6 +38,16 @@ Client::Client(Endpoint endpoint, ClientOptions options) : state_(std::make_uniq
 Client::~Client() = default;
 
 Response Client::fetch(Request request, FetchOptions options) {
+  return run([&](AsyncClient& client) { return client.fetch(std::move(request), options); });
+}
+
+Response Client::fetch_into(Request request, BodyReceiver receiver, FetchOptions options) {
+  return run([&](AsyncClient& client) {
+    return client.fetch_into(std::move(request), std::move(receiver), options);
+  });
+}
+
+Response Client::run(const std::function<asio::awaitable<Response>(AsyncClient&)>& begin) {
   auto unit = state_->idle.with([](auto& idle) -> std::unique_ptr<Unit> {
     if (idle.empty()) return nullptr;
     auto last = std::move(idle.back());
@@ -54,12 +64,11 @@ Response Client::fetch(Request request, FetchOptions options) {
   std::exception_ptr failure;
   Response response;
   unit->io.restart();
-  asio::co_spawn(unit->io, unit->client.fetch(std::move(request), options),
-                 [&](std::exception_ptr thrown, Response got) {
-                   failure = std::move(thrown);
-                   response = std::move(got);
-                   is_done = true;
-                 });
+  asio::co_spawn(unit->io, begin(unit->client), [&](std::exception_ptr thrown, Response got) {
+    failure = std::move(thrown);
+    response = std::move(got);
+    is_done = true;
+  });
   // Not run(): a watchdog's timer may still be ticking when the answer is here.
   while (!is_done) unit->io.run_one();
 

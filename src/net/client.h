@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -33,7 +34,13 @@ struct ClientOptions {
 struct FetchOptions {
   Duration timeout = std::chrono::seconds(30);  // for everything, from connecting to the last byte
   std::uint64_t max_body_bytes = 16 << 20;
+  // At most for connecting, for the answer's head, and between two pieces of its body.
+  Duration silence = std::chrono::hours(24);
 };
+
+// Gets the body of a response piece by piece, with the response's head. What it throws ends the
+// exchange and comes out of the call. It blocks the thread that reads.
+using BodyReceiver = std::function<void(const Response& head, std::string_view piece)>;
 
 struct OpenOptions {
   Duration timeout = std::chrono::seconds(10);  // for connecting and sending the head
@@ -81,6 +88,9 @@ class AsyncClient {
   ~AsyncClient();
 
   boost::asio::awaitable<Response> fetch(Request request, FetchOptions options = {});
+  // For bodies that are too large to keep: the response that is returned has none.
+  boost::asio::awaitable<Response> fetch_into(Request request, BodyReceiver receiver,
+                                              FetchOptions options = {});
   // A kept connection is used only where the request could be sent again.
   boost::asio::awaitable<std::unique_ptr<Exchange>> open(Request request, OpenOptions options = {});
   // On a connection of its own. The WebSocket may outlive the client.
@@ -101,8 +111,12 @@ class Client {
   ~Client();
 
   Response fetch(Request request, FetchOptions options = {});
+  // As of AsyncClient; the receiver runs on the caller's thread.
+  Response fetch_into(Request request, BodyReceiver receiver, FetchOptions options = {});
 
  private:
+  Response run(const std::function<boost::asio::awaitable<Response>(AsyncClient&)>& begin);
+
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -114,6 +114,34 @@ TEST_F(ClientTest, KeepsItsConnection) {
   EXPECT_EQ(server_->connections(), 1U);
 }
 
+TEST_F(ClientTest, HandsOnABodyPieceByPiece) {
+  start();
+  Client client(endpoint());
+  std::size_t bytes = 0;
+  const BodyReceiver count = [&](const Response& head, std::string_view piece) {
+    EXPECT_EQ(head.status, 200U);
+    bytes += piece.size();
+  };
+
+  const Response response = client.fetch_into({.target = "/big"}, count);
+
+  EXPECT_EQ(bytes, 9000U);
+  EXPECT_EQ(response.body, "");
+  EXPECT_THROW(client.fetch_into({.target = "/big"}, count, {.max_body_bytes = 8999}), Error);
+}
+
+TEST_F(ClientTest, AReceiverThatThrowsEndsTheExchange) {
+  start();
+  Client client(endpoint());
+  const BodyReceiver refuse = [](const Response&, std::string_view) {
+    fail(Code::exhausted, "no room");
+  };
+
+  EXPECT_THROW(client.fetch_into({.target = "/big"}, refuse), Error);
+
+  EXPECT_EQ(client.fetch({.target = "/big"}).body.size(), 9000U);
+}
+
 TEST_F(ClientTest, WorksOverAUnixSocket) {
   TemporaryFolder folder;
   options_.unix_path = folder.path("socket");

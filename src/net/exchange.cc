@@ -81,7 +81,7 @@ struct Exchange::State {
 
   asio::awaitable<void> begin(Request& request, bool streams_body);
   asio::awaitable<std::optional<Response>> try_fetch(Exchange& exchange, Request& request,
-                                                     TimePoint deadline, bool is_last);
+                                                     Duration patience, bool is_last);
   asio::awaitable<void> send(Gather data);
 
   std::unique_ptr<Link> link;
@@ -125,8 +125,9 @@ asio::awaitable<void> Exchange::State::begin(Request& request, bool streams_body
 // to be dead and this was not the last try.
 asio::awaitable<std::optional<Response>> Exchange::State::try_fetch(Exchange& exchange,
                                                                     Request& request,
-                                                                    TimePoint deadline,
+                                                                    Duration patience,
                                                                     bool is_last) {
+  const TimePoint deadline = std::chrono::steady_clock::now() + patience;
   std::exception_ptr failure;
   try {
     co_await begin(request, /*streams_body=*/false);
@@ -274,24 +275,36 @@ asio::awaitable<std::unique_ptr<Exchange>> AsyncClient::open(Request request, Op
 }
 
 asio::awaitable<Response> AsyncClient::fetch(Request request, FetchOptions options) {
+  std::string body;
+  BodyReceiver keep = [&body](const Response&, std::string_view piece) { body += piece; };
+  Response response = co_await fetch_into(std::move(request), std::move(keep), options);
+  response.body = std::move(body);
+  co_return response;
+}
+
+asio::awaitable<Response> AsyncClient::fetch_into(Request request, BodyReceiver receiver,
+                                                  FetchOptions options) {
   complete_headers(request, state_->endpoint);
   const TimePoint deadline = std::chrono::steady_clock::now() + options.timeout;
+  const auto patience = [&] { return std::min(until(deadline), options.silence); };
   bool is_last = false;
   while (true) {
-    auto prepared = co_await state_->prepare(until(deadline), !is_last);
+    auto prepared = co_await state_->prepare(patience(), !is_last);
     is_last = is_last || !prepared->link->is_reused || !is_idempotent(request.method);
     Exchange exchange(std::move(prepared));
-    auto response = co_await exchange.state_->try_fetch(exchange, request, deadline, is_last);
+    auto response = co_await exchange.state_->try_fetch(exchange, request, patience(), is_last);
     is_last = true;
     if (!response) continue;
+    std::uint64_t received = 0;
     while (true) {
-      const std::string_view piece = co_await exchange.read_some(until(deadline));
+      const std::string_view piece = co_await exchange.read_some(patience());
       if (piece.empty()) co_return *std::move(response);
-      if (piece.size() > options.max_body_bytes - response->body.size()) {
+      if (piece.size() > options.max_body_bytes - received) {
         fail(Code::exhausted, "{} answers with more than {} bytes", exchange.state_->where,
              options.max_body_bytes);
       }
-      response->body += piece;
+      received += piece.size();
+      receiver(*response, piece);
     }
   }
 }

@@ -1,0 +1,106 @@
+// The words of the verbs in life.h.
+#include "cli/life.h"
+#include "cli/parser_internal.h"
+#include "cli/values.h"
+
+namespace hearth::cli {
+namespace {
+
+constexpr const char* kWhichSandbox = "which sandbox? 'hearth ls' lists them";
+// What the runtime takes.
+constexpr std::uint32_t kMostForks = 1000;
+
+std::string take_first(std::vector<std::string>& words, const char* otherwise) {
+  if (words.empty()) fail(Code::invalid, "{}", otherwise);
+  std::string first = std::move(words.front());
+  words.erase(words.begin());
+  return first;
+}
+
+// For verbs that take ids and nothing else.
+template <typename Options>
+Order parse_ids(const CommandLine& line) {
+  Parser parser(line);
+  Options options;
+  options.ids = parser.parse();
+  if (options.ids.empty()) fail(Code::invalid, "{}", kWhichSandbox);
+  options.state_dir = parser.state_dir();
+  return options;
+}
+
+}  // namespace
+
+Order parse_pause(const CommandLine& line) {
+  return parse_ids<PauseOptions>(line);
+}
+
+Order parse_resume(const CommandLine& line) {
+  return parse_ids<ResumeOptions>(line);
+}
+
+Order parse_commit(const CommandLine& line) {
+  Parser parser(line);
+  std::vector<std::string> words = parser.parse();
+  CommitOptions options;
+  options.id = take_first(words, kWhichSandbox);
+  options.name = take_first(words, "what shall the image be called? such as mine:1");
+  parser.refuse_words(words);
+  options.state_dir = parser.state_dir();
+  return options;
+}
+
+Order parse_fork(const CommandLine& line) {
+  Parser parser(line);
+  std::string count = "1";
+  parser.option("-n,--count", count, "N", "how many [1]");
+  std::vector<std::string> words = parser.parse();
+  ForkOptions options;
+  options.id = take_first(words, kWhichSandbox);
+  parser.refuse_words(words);
+  options.count = parse_count("-n", count, kMostForks);
+  if (options.count == 0) fail(Code::invalid, "-n: 0 forks are none");
+  options.state_dir = parser.state_dir();
+  return options;
+}
+
+Order parse_policy(const CommandLine& line) {
+  Parser parser(line);
+  NetworkParser network(parser, "--mode", "none, world, or listed: what --allow names");
+  std::vector<std::string> words = parser.parse();
+  PolicyOptions options;
+  options.id = take_first(words, kWhichSandbox);
+  parser.refuse_words(words);
+  const NetworkOptions wanted = network.finish();
+  // Nothing of the rules before stays: what is not said here would be a guess.
+  if (!wanted.mode) fail(Code::invalid, "whom may it talk to? --mode none, world or listed");
+  options.policy = wanted.rules;
+  options.policy.mode = *wanted.mode;
+  options.state_dir = parser.state_dir();
+  return options;
+}
+
+Order parse_stats(const CommandLine& line) {
+  Parser parser(line);
+  parser.format();
+  StatsOptions options{.ids = parser.parse()};
+  options.format = parser.output();
+  options.state_dir = parser.state_dir();
+  return options;
+}
+
+Order parse_volumes(const CommandLine& line) {
+  Parser parser(line);
+  parser.format(/*with_id=*/true);
+  std::vector<std::string> words = parser.parse();
+  const std::string action = take_first(words, "what about volumes? ls, or rm NAME...");
+  if (action == "ls") {
+    parser.refuse_words(words);
+    return VolumeLsOptions{.state_dir = parser.state_dir(), .format = parser.output()};
+  }
+  if (action != "rm")
+    fail(Code::invalid, "there is no '{}'; 'hearth volume --help' lists what there is", action);
+  if (words.empty()) fail(Code::invalid, "which volume? 'hearth volume ls' lists them");
+  return VolumeRmOptions{.state_dir = parser.state_dir(), .names = std::move(words)};
+}
+
+}  // namespace hearth::cli

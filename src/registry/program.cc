@@ -1,0 +1,123 @@
+#include "registry/program.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+
+#include "base/error.h"
+#include "base/on_failure.h"
+#include "linux/sealed_memfd.h"
+
+namespace hearth::registry {
+namespace {
+
+// posix_spawn's lists, which must be destroyed.
+class SpawnPlan {
+ public:
+  SpawnPlan() {
+    posix_spawn_file_actions_init(&actions_);
+    posix_spawnattr_init(&attributes_);
+  }
+  SpawnPlan(const SpawnPlan&) = delete;
+  SpawnPlan& operator=(const SpawnPlan&) = delete;
+  ~SpawnPlan() {
+    posix_spawn_file_actions_destroy(&actions_);
+    posix_spawnattr_destroy(&attributes_);
+  }
+
+  void connect(int fd, int as) {
+    if (fd < 0) {
+      posix_spawn_file_actions_addopen(&actions_, as, "/dev/null", O_RDWR, 0);
+    } else {
+      posix_spawn_file_actions_adddup2(&actions_, fd, as);
+    }
+  }
+  // Whatever signals our threads block or ignore is no business of the program.
+  void use_ordinary_signals() {
+    sigset_t set;
+    sigemptyset(&set);
+    posix_spawnattr_setsigmask(&attributes_, &set);
+    sigaddset(&set, SIGPIPE);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    posix_spawnattr_setsigdefault(&attributes_, &set);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  }
+  const posix_spawn_file_actions_t* actions() const { return &actions_; }
+  const posix_spawnattr_t* attributes() const { return &attributes_; }
+
+ private:
+  posix_spawn_file_actions_t actions_{};
+  posix_spawnattr_t attributes_{};
+};
+
+// True until the pipe ends.
+bool read_more(int fd, std::string& output) {
+  std::array<char, 4096> buffer{};
+  const ssize_t count = ::read(fd, buffer.data(), buffer.size());
+  if (count < 0 && errno == EINTR) return true;
+  if (count <= 0) return false;
+  output.append(buffer.data(), static_cast<std::size_t>(count));
+  return true;
+}
+
+}  // namespace
+
+linux::Pidfd start_program(const std::vector<std::string>& arguments,
+                           const ProgramStreams& streams) {
+  std::vector<char*> argv;
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  SpawnPlan plan;
+  plan.connect(streams.input_fd, STDIN_FILENO);
+  plan.connect(streams.output_fd, STDOUT_FILENO);
+  plan.connect(streams.error_fd, STDERR_FILENO);
+  plan.use_ordinary_signals();
+  pid_t pid = 0;
+  const int error =
+      ::posix_spawnp(&pid, argv[0], plan.actions(), plan.attributes(), argv.data(), environ);
+  if (error == ENOENT) fail(Code::not_found, "there is no program '{}' in PATH", arguments[0]);
+  if (error != 0) throw_errno_text(error, fmt::format("start '{}'", arguments[0]));
+  auto pidfd = linux::Pidfd::find(pid);
+  if (!pidfd) fail(Code::internal, "'{}' was reaped by someone else", arguments[0]);
+  return *std::move(pidfd);
+}
+
+ProgramResult run_program(const std::vector<std::string>& arguments, std::string_view input,
+                          std::size_t max_output, Duration timeout) {
+  const Deadline deadline = Deadline::after(timeout);
+  // Not by a pipe: a program that ends without reading would end us with SIGPIPE.
+  const linux::Fd in = linux::make_sealed_memfd("input", input);
+  linux::Pipe out = linux::make_pipe();
+  const linux::Pidfd child =
+      start_program(arguments, {.input_fd = in.get(), .output_fd = out.write.get()});
+  OnFailure kill([&] {
+    child.send_signal(SIGKILL);
+    child.wait_for_end(Deadline::never());
+    child.reap();
+  });
+  out.write.reset();
+
+  ProgramResult result;
+  while (true) {
+    pollfd waiting{.fd = out.read.get(), .events = POLLIN};
+    const int ready = ::poll(&waiting, 1, deadline.poll_milliseconds());
+    if (ready == 0) fail(Code::timeout, "'{}' takes longer than allowed", arguments[0]);
+    if (ready > 0 && !read_more(out.read.get(), result.output)) break;
+    if (result.output.size() > max_output) {
+      fail(Code::exhausted, "'{}' writes more than {} bytes", arguments[0], max_output);
+    }
+  }
+  if (!child.wait_for_end(deadline)) {
+    fail(Code::timeout, "'{}' takes longer than allowed", arguments[0]);
+  }
+  kill.release();
+  result.status = child.reap().value_or(linux::ExitStatus{.code = 1});
+  return result;
+}
+
+}  // namespace hearth::registry
