@@ -1,6 +1,8 @@
 #include "image/store_folder.h"
 
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,6 +31,17 @@ linux::Fd open_folder(int dir_fd, const std::string& name) {
   if (::mkdirat(dir_fd, name.c_str(), 0700) != 0 && errno != EEXIST)
     throw_errno("make folder '{}'", name);
   return linux::open_at(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+}
+
+// ext4 does not give out an inode again for one to five minutes after its file was deleted
+// (fs/ext4/ialloc.c, recently_deleted), and looks at every one of them for each new file: 20,000
+// files after as many were deleted took 10.6 s of CPU time instead of 0.9 (Linux 6.18). With this
+// flag each folder made here begins in another part of the disk. Other file systems refuse it.
+void spread_folders(int folder_fd) {
+  unsigned flags = 0;
+  if (::ioctl(folder_fd, FS_IOC_GETFLAGS, &flags) != 0) return;
+  flags |= FS_TOPDIR_FL;
+  ::ioctl(folder_fd, FS_IOC_SETFLAGS, &flags);
 }
 
 void sync_file(int fd, const char* what) {
@@ -105,6 +118,7 @@ StoreFolder::StoreFolder(int folder_fd)
       layers_(open_folder(folder_fd, "layers")),
       images_(open_folder(folder_fd, "images")),
       tmp_(open_folder(folder_fd, "tmp")) {
+  spread_folders(tmp_.get());
   sync_file(folder_.get(), "the image store");
 }
 

@@ -80,6 +80,13 @@ class HelperTest : public StoreTest {
     }
     ASSERT_NE(applier_, 0);
     ASSERT_NE(decompressor_, 0);
+    // All that came has been written, both wait for more.
+    ASSERT_TRUE(wait_until([&] {
+      struct stat big{};
+      return ::stat(proc(applier_, "root/big").c_str(), &big) == 0 && big.st_size == 4096 &&
+             status_line(applier_, "State").starts_with("S") &&
+             status_line(decompressor_, "State").starts_with("S");
+    }));
   }
 
   void expect_failure_without_a_trace(Code code) {
@@ -147,7 +154,7 @@ TEST_F(HelperTest, HelpersSeeNothingOfTheHost) {
     EXPECT_NE(limits.find("Max core file size        0                    0"), std::string::npos);
     EXPECT_NE(limits.find("Max processes             0                    0"), std::string::npos);
   }
-  EXPECT_TRUE(wait_until([&] { return std::filesystem::exists(proc(applier_, "root/big")); }));
+  EXPECT_TRUE(std::filesystem::exists(proc(applier_, "root/big")));
   EXPECT_FALSE(std::filesystem::exists(proc(decompressor_, "root/big")));
   const linux::CapabilitySet kept{CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID, CAP_SETFCAP};
   for (const char* set : {"CapEff", "CapPrm", "CapBnd"})

@@ -58,6 +58,15 @@ void wait_for_any(std::span<UnpackHelper* const> helpers, const std::vector<bool
     fail(Code::unavailable, "unpacking stopped: whoever asked for it is gone");
 }
 
+// A moment for those that have not spoken yet; they may just as well be waiting for something.
+void linger(std::span<UnpackHelper* const> helpers, const std::vector<bool>& heard) {
+  constexpr int kMilliseconds = 100;
+  for (std::size_t i = 0; i < helpers.size(); ++i) {
+    pollfd waiting{.fd = helpers[i]->fd(), .events = POLLIN, .revents = 0};
+    if (!heard[i]) ::poll(&waiting, 1, kMilliseconds);
+  }
+}
+
 bool has_word(const UnpackHelper& helper) {
   pollfd one{.fd = helper.fd(), .events = POLLIN, .revents = 0};
   return ::poll(&one, 1, 0) > 0;
@@ -127,7 +136,9 @@ void await_reports(std::span<UnpackHelper* const> helpers, std::span<Report> rep
   while (!std::ranges::all_of(heard, std::identity())) {
     wait_for_any(helpers, heard, caller_fd, deadline);
     if (hear_all()) continue;
-    // Whoever made the other fail has said so before it did, perhaps just after we looked.
+    // Whoever made the other fail, by ending, may be heard only after it: the kernel closes the
+    // descriptors of a killed process in no order to rely on.
+    linger(helpers, heard);
     hear_all();
     return;
   }

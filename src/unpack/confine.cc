@@ -96,9 +96,8 @@ void install_seccomp(Job::Task task) {
 }  // namespace
 
 void enter_root(int mount_fd) {
-  // The working folder came with us into this mount namespace, while the way to any other may be
-  // closed to us.
-  if (::move_mount(mount_fd, "", AT_FDCWD, ".", MOVE_MOUNT_F_EMPTY_PATH) != 0)
+  // Over the old root, which is there wherever we were started.
+  if (::move_mount(mount_fd, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) != 0)
     throw_errno("attach the root");
   if (::fchdir(mount_fd) != 0) throw_errno("enter the root");
   // With both arguments the same the new root is stacked on the old one, which is then unmounted

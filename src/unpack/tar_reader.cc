@@ -83,7 +83,11 @@ std::optional<TarHeader> TarReader::next_header() {
       fail(Code::invalid, "a block of zeros between the entries");
     return std::nullopt;
   }
-  return parse_tar_header(block);
+  try {
+    return parse_tar_header(block);
+  } catch (const Error& error) {
+    fail(Code::invalid, "the archive is damaged or no tar archive: {}", error.what());
+  }
 }
 
 std::string TarReader::read_extended(const TarHeader& header) {
