@@ -70,7 +70,7 @@ void confine(const linux::CapabilitySet& keep, const std::string& closing_filter
   // which it would need SYS_PTRACE.
   if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) throw_errno("make the guest undumpable");
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) throw_errno("set no_new_privs");
-  if (const int error = linux::limit_capabilities(keep); error != 0)
+  if (const int error = linux::give_up_capabilities(keep); error != 0)
     throw_errno_text(error, "give up capabilities");
   install_filter(closing_filter);
 }

@@ -89,6 +89,8 @@ class Shell {
     parts_.guest_cgroup.reset();
     bring_up_loopback();
     build_stage(make_uuid());
+    if (const int error = linux::limit_bounding_set(capabilities()); error != 0)
+      throw_errno_text(error, "limit what can be had by executing programs");
     Spawner spawner(std::move(parts_.place), capabilities());
     parts_.boot.send(kReady);
 

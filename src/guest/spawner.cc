@@ -156,7 +156,7 @@ void Spawner::enter_limits(std::optional<linux::CapabilitySet> keep) {
     throw_errno("make a cgroup namespace");
   place_.join_files.clear();
   if (!keep) return;
-  if (const int error = linux::limit_capabilities(*keep); error != 0)
+  if (const int error = linux::give_up_capabilities(*keep); error != 0)
     throw_errno_text(error, "give up capabilities");
 }
 

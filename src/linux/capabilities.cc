@@ -101,16 +101,25 @@ CapabilitySet default_capabilities() {
           CAP_SETFCAP, CAP_NET_BIND_SERVICE, CAP_NET_RAW, CAP_SYS_CHROOT};
 }
 
-int limit_capabilities(CapabilitySet keep) noexcept {
+int limit_bounding_set(CapabilitySet keep) noexcept {
   for (int capability = 0; capability < kMost; ++capability) {
     if (keep.has(capability)) continue;
+    if (::syscall(SYS_prctl, PR_CAPBSET_DROP, capability, 0, 0, 0) == 0) continue;
     // The kernel knows fewer than 64: EINVAL marks their end.
-    const long present = ::syscall(SYS_prctl, PR_CAPBSET_READ, capability, 0, 0, 0);
-    if (present < 0 && errno == EINVAL) break;
-    if (present < 0) return errno;
-    if (present == 0) continue;
-    if (::syscall(SYS_prctl, PR_CAPBSET_DROP, capability, 0, 0, 0) != 0) return errno;
+    if (errno == EINVAL) return 0;
+    // Without SETPCAP: fine, if there was nothing to drop.
+    const int error = errno;
+    if (::syscall(SYS_prctl, PR_CAPBSET_READ, capability, 0, 0, 0) != 0) return error;
   }
+  return 0;
+}
+
+int limit_capabilities(CapabilitySet keep) noexcept {
+  const int error = limit_bounding_set(keep);
+  return error != 0 ? error : give_up_capabilities(keep);
+}
+
+int give_up_capabilities(CapabilitySet keep) noexcept {
   // EINVAL: a kernel before 4.3, which has none.
   if (::syscall(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0 &&
       errno != EINVAL) {

@@ -53,6 +53,11 @@ CapabilitySet default_capabilities();
 // 0 or an errno; allocates nothing, takes no lock: for between clone and exec.
 int limit_capabilities(CapabilitySet keep) noexcept;
 
+// Its two halves. The bounding set says what can be had by executing a program, which matters to
+// threads and children only if it was limited before they were made: once is enough.
+int limit_bounding_set(CapabilitySet keep) noexcept;
+int give_up_capabilities(CapabilitySet keep) noexcept;
+
 // In the effective set of the calling thread.
 bool has_capability(int capability) noexcept;
 

@@ -242,16 +242,6 @@ bool CgroupTree::v2_limits() const {
   });
 }
 
-void CgroupTree::move_to_top(pid_t pid) const {
-  for (const auto& [hierarchy, dir] : corners_) {
-    if (!hierarchy.v2 || hierarchy.controllers.empty()) continue;
-    // Upwards from the folder: the mount may no longer be in our namespace.
-    std::string path;
-    for (std::size_t i = 0; i < name_parts(name_).size(); ++i) path += "../";
-    write_file_at(dir.get(), path + kProcs, fmt::to_string(pid));
-  }
-}
-
 std::string CgroupTree::describe() const {
   std::vector<std::string> v1;
   std::string v2;

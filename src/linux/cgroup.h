@@ -102,12 +102,6 @@ class CgroupTree {
   // Whether any of it is v2's doing.
   bool v2_limits() const;
 
-  // Where v2 limits, moves a process to the top of its hierarchy; does nothing elsewhere. The root
-  // of a cgroup namespace is where its maker stands, and with the option nsdelegate nobody moves,
-  // or is born, across the root of his: what is to serve must get its namespace from above its
-  // leaf.
-  void move_to_top(pid_t pid) const;
-
   // For people: "v1 cpu,memory,pids + v2 (no controllers)".
   std::string describe() const;
 

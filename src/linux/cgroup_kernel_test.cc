@@ -301,20 +301,30 @@ TEST_F(CgroupTest, WhereV2LimitsNobodyButTheOwnerLetsOthersBeBornInside) {
   EXPECT_EQ(wait_for_child(server.pid), 42);
 }
 
-TEST_F(CgroupTest, WhereV2LimitsANamespaceMadeAtTheTopLetsItsOwnersMove) {
+// The kernel makes the newborn's cgroup the root of a namespace that is born with it. So who serves
+// keeps the host's, or could let nobody be born beside himself; his children get their own.
+TEST_F(CgroupTest, WhereV2LimitsANamespaceBornWithAProcessHasItsRootThere) {
   if (!tree_->v2_limits()) GTEST_SKIP() << "needs controllers of cgroup v2";
   const Cgroup cgroup = tree_->create("deep", {}, kOwner);
-  const int code = run_in_child([&] {
-    tree_->move_to_top(::getpid());
-    if (!is_in(::getpid(), "0::/\n")) return 1;
-    Forked server = fork_into(CLONE_NEWCGROUP, cgroup.serving_dir_fd());
-    if (server.pid == 0) ::_exit(have_a_child_in(cgroup.v2_dir_fd()));
-    int status = 0;
-    ::waitpid(server.pid, &status, WUNTRACED);
-    return WIFSTOPPED(status) ? 0 : WEXITSTATUS(status);
-  });
+  const auto have_a_child = [&] {
+    const Forked child = fork_into(CLONE_NEWCGROUP, cgroup.v2_dir_fd());
+    if (child.pid == 0) ::_exit(is_in(::getpid(), "0::/\n") ? 7 : 8);
+    return wait_for_child(child.pid);
+  };
+  const auto code_in = [&](std::uint64_t namespaces) {
+    const Forked server = fork_into(namespaces, cgroup.serving_dir_fd());
+    if (server.pid != 0) return wait_for_child(server.pid);
+    try {
+      ::_exit(have_a_child());
+    } catch (const Error& error) {
+      ::_exit(error.code() == Code::not_found ? 9 : 10);
+    }
+  };
 
-  EXPECT_EQ(code, 0);
+  EXPECT_EQ(code_in(0), 7);
+  const bool is_boundary =
+      read_file("/proc/self/mountinfo").find(",nsdelegate") != std::string::npos;
+  EXPECT_EQ(code_in(CLONE_NEWCGROUP), is_boundary ? 9 : 7);
 }
 
 // What a host without v2 would see: a mount namespace in which it is not mounted.

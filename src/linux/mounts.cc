@@ -107,9 +107,9 @@ Fd make_detached_mount(const std::string& type,
   return mount;
 }
 
-void set_mount_idmap(int mount_fd, int userns_fd) {
+void set_mount_idmap(int mount_fd, int userns_fd, std::uint64_t flags) {
   mount_attr attributes{};
-  attributes.attr_set = MOUNT_ATTR_IDMAP;
+  attributes.attr_set = MOUNT_ATTR_IDMAP | flags;
   attributes.userns_fd = static_cast<std::uint64_t>(userns_fd);
   if (::mount_setattr(mount_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes, sizeof attributes) !=
       0) {

@@ -78,7 +78,8 @@ Fd make_detached_mount(const std::string& type,
 // Shows the owners of the files of a clone (and of all mounts in it) as the user namespace maps
 // them: owner 0 on disk is the namespace's user 0. Only before attach_mount(); file systems that
 // cannot do it answer with Error(internal), EINVAL.
-void set_mount_idmap(int mount_fd, int userns_fd);
+// `flags` are MOUNT_ATTR_... to set along with it.
+void set_mount_idmap(int mount_fd, int userns_fd, std::uint64_t flags = 0);
 
 // MOUNT_ATTR_... flags to set and to clear on all mounts that mount_fd holds.
 void set_mount_flags(int mount_fd, std::uint64_t set, std::uint64_t clear = 0);

@@ -1,6 +1,7 @@
 #include "runtime/linux_runtime.h"
 
 #include <fcntl.h>
+#include <linux/mount.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
@@ -52,7 +53,8 @@ std::vector<linux::Fd> clone_layers(const std::vector<std::string>& paths, int m
   std::vector<linux::Fd> mounts;
   for (const std::string& path : paths) {
     mounts.push_back(linux::clone_mount(path));
-    linux::set_mount_idmap(mounts.back().get(), mapping_fd);
+    // Overlayfs never writes to them; nobody else may, either.
+    linux::set_mount_idmap(mounts.back().get(), mapping_fd, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV);
   }
   return mounts;
 }
