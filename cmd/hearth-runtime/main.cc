@@ -22,8 +22,10 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/on_failure.h"
+#include "linux/capabilities.h"
 #include "linux/files.h"
 #include "linux/mounts.h"
+#include "linux/seccomp_policy.h"
 #include "runtime/daemon.h"
 #include "runtime/linux_runtime.h"
 
@@ -60,11 +62,12 @@ struct Options {
   std::vector<std::string> host_paths;
 };
 
-int parse_number(const std::string& name, const std::string& text) {
-  int value = 0;
+std::int64_t parse_number(const std::string& name, const std::string& text,
+                          std::int64_t most = INT32_MAX) {
+  std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0) {
-    fail(Code::invalid, "{} wants a number, not '{}'", name, text);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0 || value > most) {
+    fail(Code::invalid, "{} wants a number up to {}, not '{}'", name, most, text);
   }
   return value;
 }
@@ -80,7 +83,7 @@ Options parse_options(int argc, char** argv) {
     else if (name == "--owner")
       options.owner = static_cast<unsigned>(parse_number(name, value));
     else if (name == "--ready-fd")
-      options.ready_fd = parse_number(name, value);
+      options.ready_fd = static_cast<int>(parse_number(name, value));
     else if (name == "--log-level")
       options.level = log::parse_level(value);
     else if (name == "--log-format")
@@ -90,7 +93,8 @@ Options parse_options(int argc, char** argv) {
     else if (name == "--network")
       options.network = value != "off";
     else if (name == "--image-quota")
-      options.image_quota_mib = static_cast<std::uint64_t>(parse_number(name, value));
+      options.image_quota_mib =
+          static_cast<std::uint64_t>(parse_number(name, value, std::int64_t{1} << 40));
     else if (name == "--allow-host-path")
       options.host_paths.push_back(std::filesystem::canonical(value));
     else
@@ -160,6 +164,22 @@ void raise_open_files_limit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// Gives up what making sandboxes does not take, for good and for all that we start. Before there
+// are threads: each has its own. (SYS_PTRACE opens namespaces of sandboxes that are being made.)
+void confine() {
+  const linux::CapabilitySet keep = {
+      CAP_CHOWN,     CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER,
+      CAP_FSETID,    CAP_KILL,         CAP_MKNOD,           CAP_NET_ADMIN,
+      CAP_SETFCAP,   CAP_SETGID,       CAP_SETPCAP,         CAP_SETUID,
+      CAP_SYS_ADMIN, CAP_SYS_CHROOT,   CAP_SYS_PTRACE,      CAP_SYS_RESOURCE};
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) throw_errno("set no_new_privs");
+  if (const int error = linux::limit_capabilities(keep); error != 0)
+    throw_errno_text(error, "give up capabilities");
+  const auto filter = linux::compile(linux::maker_seccomp_policy());
+  if (const int error = linux::install_filter(filter); error != 0)
+    throw_errno_text(error, "install the seccomp filter");
+}
+
 void run(const Options& options) {
   if (::geteuid() != 0)
     fail(Code::forbidden, "hearth-runtime needs root: it makes namespaces, mounts and cgroups");
@@ -197,6 +217,7 @@ void run(const Options& options) {
     ::unlinkat(all_engines.get(), tag.c_str(), AT_REMOVEDIR);
     ::unlinkat(memory.get(), "hearth", AT_REMOVEDIR);
   });
+  confine();
   runtime::LinuxRuntime runtime({.folder_fd = slim_folder.get(),
                                  .memory_folder_fd = memory_folder.get(),
                                  .guest_program = programs / "hearth-guest",

@@ -9,7 +9,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "cli/help.h"
-#include "cli/parser_internal.h"
+#include "cli/life_parser_internal.h"
 #include "cli/values.h"
 
 namespace hearth::cli {
@@ -72,8 +72,9 @@ class CommandParser {
     parser.options("-e,--env", options_.environment, "NAME=VALUE",
                    "environment variable; may be repeated");
     parser.option("-w,--workdir", options_.directory, "DIR",
-                  "folder to start in [the user's home]");
-    parser.option("-u,--user", options_.user, "USER", "name, uid or uid:gid inside [root]");
+                  "folder to start in [the image's, or the user's home]");
+    parser.option("-u,--user", options_.user, "USER",
+                  "name, uid or uid:gid inside [the image's, or root]");
     parser.option("--timeout", timeout_, "TIME", "kill it after so long, such as 30s");
   }
 

@@ -1,6 +1,6 @@
 // The words of the verbs in life.h.
 #include "cli/life.h"
-#include "cli/parser_internal.h"
+#include "cli/life_parser_internal.h"
 #include "cli/values.h"
 
 namespace hearth::cli {

@@ -186,6 +186,15 @@ const SeccompPolicy& default_seccomp_policy() {
   return policy;
 }
 
+SeccompPolicy maker_seccomp_policy() {
+  SeccompPolicy policy = split_default_policy(/*keep_clone3=*/true).common;
+  for (const char* name :
+       {"fsconfig", "fsmount", "fsopen", "mount_setattr", "open_tree", "setns"}) {
+    policy.allowed.emplace_back(name);
+  }
+  return policy;
+}
+
 SplitPolicy split_default_policy(bool keep_clone3) {
   SplitPolicy split{.common = default_seccomp_policy(), .closing = {.default_error = 0}};
   for (const std::string name : kMaking) {

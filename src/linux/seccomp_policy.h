@@ -76,6 +76,10 @@ int install_filter(std::span<const sock_filter> filter,
 // What programs in a container may ask of the kernel; see seccomp_default.cc for what and why.
 const SeccompPolicy& default_seccomp_policy();
 
+// What the process that makes containers may ask of the kernel: what they may, and what it takes to
+// make them. No modules, no programs for the kernel, no clock, no keys, no reboot.
+SeccompPolicy maker_seccomp_policy();
+
 // The default policy in two halves, because installing it takes longer than everything else about
 // a warm sandbox: `common` also allows what it takes to make one, is installed once and inherited
 // by all; `closing` takes just that away again. Under both, a process is where the default policy

@@ -2,7 +2,9 @@
 
 #include <linux/audit.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <seccomp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -295,6 +297,51 @@ TEST(DefaultSeccompPolicy, KnowsFivePersonalities) {
   EXPECT_EQ(verdict(filter, {.number = SYS_personality, .arguments = {~0ULL}}), kAllow);
   EXPECT_EQ(verdict(filter, {.number = SYS_personality, .arguments = {kNoRandomization}}),
             refused(EPERM));
+}
+
+// The kernel takes the stricter verdict of two filters, which has the smaller action number; of two
+// errors that of the filter installed last.
+std::uint32_t verdict_of_both(const std::vector<sock_filter>& first,
+                              const std::vector<sock_filter>& last, const Call& call) {
+  const std::uint32_t one = verdict(first, call);
+  const std::uint32_t other = verdict(last, call);
+  const auto action = [](std::uint32_t value) {
+    return static_cast<std::int32_t>(value & SECCOMP_RET_ACTION_FULL);
+  };
+  return action(one) < action(other) ? one : other;
+}
+
+TEST(SplitPolicy, IsTheDefaultPolicyInTwoHalves) {
+  const auto whole = compile(default_seccomp_policy());
+  const SplitPolicy split = split_default_policy(/*keep_clone3=*/false);
+  const auto common = compile(split.common);
+  const auto closing = compile(split.closing);
+
+  for (int number = 0; number < 520; ++number) {
+    for (const std::uint64_t argument :
+         {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{AF_PACKET}, std::uint64_t{AF_VSOCK},
+          std::uint64_t{CLONE_NEWUSER}, std::uint64_t{TIOCSTI}, ~std::uint64_t{0}}) {
+      Call call{.number = number};
+      std::fill(std::begin(call.arguments), std::end(call.arguments), argument);
+      EXPECT_EQ(verdict_of_both(common, closing, call), verdict(whole, call))
+          << number << " with " << argument;
+    }
+  }
+}
+
+TEST(SplitPolicy, KeepsCloneThreeForThoseWhoNeedIt) {
+  const auto closing = compile(split_default_policy(/*keep_clone3=*/true).closing);
+  EXPECT_EQ(verdict(closing, {.number = SYS_clone3}), kAllow);
+  EXPECT_EQ(verdict(closing, {.number = SYS_mount}), refused(EPERM));
+}
+
+TEST(MakerPolicy, AllowsMountsAndNoModules) {
+  const auto program = compile(maker_seccomp_policy());
+  EXPECT_EQ(verdict(program, {.number = SYS_mount_setattr}), kAllow);
+  EXPECT_EQ(verdict(program, {.number = SYS_setns}), kAllow);
+  EXPECT_EQ(verdict(program, {.number = SYS_init_module}), refused(EPERM));
+  EXPECT_EQ(verdict(program, {.number = SYS_bpf}), refused(EPERM));
+  EXPECT_EQ(verdict(program, {.number = SYS_reboot}), refused(EPERM));
 }
 
 }  // namespace

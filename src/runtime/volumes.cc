@@ -84,6 +84,9 @@ linux::Fd open_allowed(const std::string& path, const std::vector<std::string>& 
                .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
   linux::Fd found(
       static_cast<int>(::syscall(SYS_openat2, folder.get(), rest.c_str(), &how, sizeof how)));
+  if (!found && (errno == EXDEV || errno == ELOOP))
+    fail(Code::forbidden, "host path '{}' has a link or '..' in it, which might lead anywhere",
+         path);
   if (!found) throw_errno("open host path '{}'", path);
   return found;
 }

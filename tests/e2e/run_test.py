@@ -166,7 +166,8 @@ class RunTest(unittest.TestCase):
         os.close(master)
 
     def test_help_and_bad_words(self):
-        for verb in ("up", "run", "exec", "ls", "inspect", "rm", "logs", "version", "env", "doctor"):
+        for verb in ("up", "run", "exec", "ls", "inspect", "rm", "logs", "version", "env", "doctor",
+                     "pause", "resume", "commit", "fork", "network", "stats", "volume", "image"):
             result = self.hearth(verb, "--help")
             self.assertEqual(result.returncode, 0, verb)
             self.assertIn(verb, result.stdout)

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "kernel/testing.h"
+#include "linux/capabilities.h"
 
 namespace hearth::runtime {
 namespace {
@@ -202,6 +203,20 @@ TEST_F(Life, MountsThatMakeNoSenseAreRefusedByName) {
             std::string::npos);
   EXPECT_NE(refused({.kind = MountKind::memory, .target = "/x", .bytes = 1}).find("too small"),
             std::string::npos);
+}
+
+TEST_F(Life, TheRuntimeItselfIsConfined) {
+  std::ifstream file("/proc/" + std::to_string(engine_->pid()) + "/status");
+  const std::string status(std::istreambuf_iterator<char>(file), {});
+  EXPECT_NE(status.find("NoNewPrivs:\t1\n"), std::string::npos) << status;
+  EXPECT_NE(status.find("Seccomp:\t2\n"), std::string::npos) << status;
+  const std::size_t at = status.find("CapBnd:\t") + 8;
+  const auto bounding =
+      linux::CapabilitySet::from_bits(std::stoull(status.substr(at, 16), nullptr, 16));
+  for (const int capability : {CAP_SYS_MODULE, CAP_SYS_RAWIO, CAP_SYS_BOOT, CAP_SYS_TIME,
+                               CAP_NET_RAW, CAP_BPF, CAP_PERFMON, CAP_SYSLOG}) {
+    EXPECT_FALSE(bounding.has(capability)) << capability;
+  }
 }
 
 TEST_F(Life, ANetworkIsOnlyForThoseWhoAskedAndKnowsItsRules) {

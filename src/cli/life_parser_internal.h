@@ -1,0 +1,41 @@
+// The words of the verbs in life.h, and what `run` has in common with them.
+#pragma once
+
+#include <string>
+
+#include "cli/parser_internal.h"
+#include "cli/sandbox_options.h"
+
+namespace hearth::cli {
+
+// The options that say whom a sandbox may talk to.
+class NetworkParser {
+ public:
+  // `mode_flag` is what the mode is called there.
+  NetworkParser(Parser& parser, const std::string& mode_flag, const std::string& mode_text)
+      : mode_flag_(mode_flag) {
+    parser.option(mode_flag, words_.mode, "MODE", mode_text);
+    parser.options("--allow", words_.allow, "RULE",
+                   "let it connect there, such as 1.1.1.1:443/tcp; may be repeated");
+    parser.options("--deny", words_.deny, "RULE", "refuse it; --allow wins; may be repeated");
+    parser.options("--open", words_.open, "RULE",
+                   "let it connect even to this host or a sandbox; may be repeated");
+    parser.flag("--no-dns", words_.no_dns, "no name server");
+  }
+
+  NetworkOptions finish() const { return parse_network(mode_flag_, words_); }
+
+ private:
+  std::string mode_flag_;
+  NetworkWords words_;
+};
+
+Order parse_pause(const CommandLine& line);
+Order parse_resume(const CommandLine& line);
+Order parse_commit(const CommandLine& line);
+Order parse_fork(const CommandLine& line);
+Order parse_policy(const CommandLine& line);
+Order parse_stats(const CommandLine& line);
+Order parse_volumes(const CommandLine& line);
+
+}  // namespace hearth::cli
