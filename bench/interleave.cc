@@ -11,10 +11,15 @@
 namespace hearth::bench {
 namespace {
 
-void take_turn(Contender& contender, bool counts) {
+void take_turns(Contender& contender, const Schedule& schedule, bool counts) {
   try {
-    const Turn turn = contender.take_turn();
-    if (counts) contender.turns.push_back(turn);
+    for (unsigned turn = 0; turn < schedule.in_a_row; ++turn) {
+      check_interrupts();
+      if (schedule.gap > Duration::zero()) std::this_thread::sleep_for(schedule.gap);
+      const double figure = contender.take_turn();
+      if (counts) contender.turns.push_back(figure);
+    }
+    if (contender.recover) contender.recover();
   } catch (const Error& error) {
     contender.failure = error.what();
   }
@@ -30,9 +35,7 @@ void interleave(std::vector<Contender>& contenders, const Schedule& schedule) {
     std::ranges::shuffle(order, random);
     for (const std::size_t index : order) {
       if (!contenders[index].failure.empty()) continue;
-      check_interrupts();
-      if (schedule.gap > Duration::zero()) std::this_thread::sleep_for(schedule.gap);
-      take_turn(contenders[index], round >= schedule.warm_up);
+      take_turns(contenders[index], schedule, round >= schedule.warm_up);
     }
   }
 }

@@ -9,28 +9,24 @@
 
 namespace hearth::bench {
 
-// What one turn took, in microseconds.
-struct Turn {
-  double done_us = 0;  // until the program had finished
-  double gone_us = 0;  // until nothing was left of its sandbox; 0 where that is not part of it
-
-  bool operator==(const Turn&) const = default;
-};
-
 struct Contender {
   std::string subject;
-  std::function<Turn()> take_turn;
-  std::vector<Turn> turns = {};
+  std::function<double()> take_turn;  // its figure: microseconds, or what the case is about
+  // After its turns of a round, before the next contender's: for work that it put off, which must
+  // not fall into somebody else's time. May be empty.
+  std::function<void()> recover = {};
+  std::vector<double> turns = {};
   std::string failure = {};  // why it was dropped; empty: it was not
 };
 
 struct Schedule {
   unsigned warm_up = 3;  // rounds that do not count
   unsigned rounds = 1;
-  Duration gap = {};  // to do nothing for before each turn
+  unsigned in_a_row = 1;  // turns of one contender in one round
+  Duration gap = {};      // to do nothing for before each turn
 };
 
-// Each round gives every contender one turn, in another order each time: nobody always pays for
+// Each round gives every contender its turns, in another order each time: nobody always pays for
 // what the one before left behind. The orders are the same in every run. A contender that throws
 // Error is dropped. Throws Interrupted.
 void interleave(std::vector<Contender>& contenders, const Schedule& schedule);

@@ -21,39 +21,41 @@ using namespace hearth;
 using namespace hearth::bench;
 
 constexpr const char* kUsage =
-    "usage: hearth-bench [PAGE] [--json FILE] [--rounds N] [--list]\n"
+    "usage: hearth-bench [PAGE] [OPTIONS]\n"
     "\n"
-    "Measures Hearth beside bubblewrap, crun, runc and plain fork+exec in one interleaved run, "
-    "and\n"
-    "shows the figures with their ratios. Needs root; takes a minute or two; leaves nothing "
-    "behind.\n"
-    "A peer that is not installed is reported as skipped. The quieter the machine, the better.\n"
-    "  PAGE         what to measure [sandbox]\n"
+    "Measures Hearth beside bubblewrap, crun, runc and plain fork+exec in one interleaved run,\n"
+    "shows the figures with their ratios, and which goals they reach. Needs root; takes three\n"
+    "minutes; leaves nothing behind. A peer that is not installed is reported as skipped. The\n"
+    "quieter the machine, the better.\n"
+    "  PAGE         what to measure [runtime]\n"
     "  --json FILE  also write the figures to FILE, as an array of rows\n"
-    "  --rounds N   turns that each gets in each case, 1 to 10000 [60]\n"
+    "  --rounds N   turns that each gets in each case, 1 to 10000 [100]\n"
+    "  --only CASE  one case, and its variant with gaps\n"
+    "  --long       go on for ten minutes with create, exec, destroy: does anything grow?\n"
+    "  --many N     also keep N sandboxes alive at once, 1 to 30000: what do they take?\n"
     "  --list       print the pages, their cases and who takes part\n"
     "  --help       print this\n"
     "  --version    print the version\n";
 
-constexpr unsigned kDefaultRounds = 60;
+constexpr unsigned kDefaultRounds = 100;
 constexpr unsigned kMostRounds = 10'000;
+constexpr unsigned kMostSandboxes = 30'000;
 
 struct Options {
   std::string page;
   std::string json;
-  unsigned rounds = kDefaultRounds;
+  PageOptions how = {.rounds = kDefaultRounds};
   bool list = false;
   bool help = false;
   bool version = false;
 };
 
-unsigned parse_rounds(const std::string& text) {
+unsigned parse_number(const std::string& option, const std::string& text, unsigned most) {
   const bool digits = !text.empty() && text.size() <= 5 &&
                       text.find_first_not_of("0123456789") == std::string::npos;
   const unsigned value = digits ? static_cast<unsigned>(std::stoul(text)) : 0;
-  if (value == 0 || value > kMostRounds) {
-    fail(Code::invalid, "--rounds wants a number from 1 to {}, not '{}'", kMostRounds, text);
-  }
+  if (value == 0 || value > most)
+    fail(Code::invalid, "{} wants a number from 1 to {}, not '{}'", option, most, text);
   return value;
 }
 
@@ -68,7 +70,13 @@ Options parse_options(const std::vector<std::string>& words) {
     if (word == "--json")
       options.json = value();
     else if (word == "--rounds")
-      options.rounds = parse_rounds(value());
+      options.how.rounds = parse_number(word, value(), kMostRounds);
+    else if (word == "--only")
+      options.how.only = value();
+    else if (word == "--long")
+      options.how.long_run = true;
+    else if (word == "--many")
+      options.how.many = parse_number(word, value(), kMostSandboxes);
     else if (word == "--list")
       options.list = true;
     else if (word == "--help" || word == "-h")
@@ -121,9 +129,10 @@ int run(const Options& options) {
   if (!options.json.empty()) write_json(options.json, {});
 
   print(fmt::format("page {}: {}\n\n", page.name, page.title));
-  const Results results = page.run({.rounds = options.rounds});
+  const Results results = page.run(options.how);
   print(format_tables(results.rows, "hearth"));
   if (!results.skips.empty()) print("\n" + format_skips(results.skips));
+  if (options.how.only.empty()) print("\n" + format_goals(page.goals(), results.rows));
   print(fmt::format("\nat the end: {}\n", describe_load()));
   if (!options.json.empty()) write_json(options.json, results.rows);
   return 0;

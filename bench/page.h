@@ -6,17 +6,26 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/goals.h"
 #include "bench/report.h"
 
 namespace hearth::bench {
 
 struct PageOptions {
   unsigned rounds = 0;
+  std::string only;       // one case, with its variants; empty: all
+  bool long_run = false;  // go on for ten minutes with whole lives of sandboxes
+  unsigned many = 0;      // so many sandboxes alive at once; 0: not
 };
 
 struct Results {
   std::vector<Row> rows;
   std::vector<Skip> skips;
+
+  void skip(std::string_view bench_case, std::string_view subject, const std::string& reason) {
+    skips.push_back(
+        {.bench_case = std::string(bench_case), .subject = std::string(subject), .reason = reason});
+  }
 };
 
 struct Page {
@@ -26,13 +35,14 @@ struct Page {
   std::string (*list)();
   // Says what it does on stdout and stderr, and leaves nothing behind. Throws Error, Interrupted.
   Results (*run)(const PageOptions& options);
+  std::span<const Goal> (*goals)();
 };
 
 // The first one is the default.
 std::span<const Page> all_pages();
 
 // What a sandbox costs: to make, to use, to keep.
-std::string list_sandbox_page();
-Results run_sandbox_page(const PageOptions& options);
+std::string list_runtime_page();
+Results run_runtime_page(const PageOptions& options);
 
 }  // namespace hearth::bench

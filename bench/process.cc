@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <charconv>
 #include <cstdlib>
 #include <string_view>
 
@@ -181,14 +182,27 @@ void Witness::take_byte() {
   }
 }
 
-Turn time_command(const std::vector<std::string>& words, int input_fd, Witness& witness) {
+double time_command(const std::vector<std::string>& words, Witness& witness) {
   const Moment begin = now();
-  Child child(words, {.input = input_fd, .output = witness.fd()});
-  const std::optional<Moment> done = witness.wait_for_byte(child);
+  Child child(words, {.input = -1, .output = witness.fd()});
   child.wait();
-  const Moment gone = now();
-  if (!done) fail(Code::internal, "'{}' did not run the program", words.front());
-  return {.done_us = us_between(begin, *done), .gone_us = us_between(begin, gone)};
+  const double time = us_between(begin, now());
+  witness.take_byte();
+  return time;
+}
+
+double time_commands(const std::vector<std::vector<std::string>>& commands) {
+  const Moment begin = now();
+  for (const std::vector<std::string>& words : commands) run_command(words);
+  return us_between(begin, now());
+}
+
+double parse_figure(const std::string& text) {
+  double figure = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), figure);
+  if (error != std::errc() || end == text.data() || figure <= 0)
+    fail(Code::internal, "'{}' is no figure", text);
+  return figure;
 }
 
 double time_vfork_exec(const std::string& program, int output_fd) {

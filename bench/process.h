@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/interleave.h"
+#include "base/clock.h"
 #include "linux/fd.h"
 #include "linux/pidfd.h"
 
@@ -83,7 +83,14 @@ class Witness {
 };
 
 // One command that makes a sandbox, runs the program in it and is over when the sandbox is gone.
-Turn time_command(const std::vector<std::string>& words, int input_fd, Witness& witness);
+// Microseconds. Throws Error(internal) when the program did not run.
+double time_command(const std::vector<std::string>& words, Witness& witness);
+
+// Commands one after the other, until all have ended. Microseconds.
+double time_commands(const std::vector<std::vector<std::string>>& commands);
+
+// What a program wrote as its figure. Throws Error(internal) for anything but a number above 0.
+double parse_figure(const std::string& text);
 
 // The floor: vfork, exec and wait, nothing else. Microseconds.
 double time_vfork_exec(const std::string& program, int output_fd);

@@ -46,16 +46,18 @@ std::string format_table(const std::vector<Row>& rows, std::string_view referenc
   std::ranges::copy_if(kColumns, std::back_inserter(columns), [&](const Column& column) {
     return std::ranges::any_of(rows, [&](const Row& row) { return column.value(row).has_value(); });
   });
-  const auto found = std::ranges::find(rows, reference, &Row::subject);
+  const auto found = std::ranges::find_if(
+      rows, [&](const Row& row) { return row.subject.starts_with(reference); });
   const auto base = found == rows.end() ? std::nullopt : found->headline();
+  const std::string_view base_name = found == rows.end() ? reference : found->subject;
 
-  std::string text = fmt::format("{:<38}", rows.front().bench_case);
+  std::string text = fmt::format("{:<26}", rows.front().bench_case);
   for (const Column& column : columns) text += fmt::format("{:>11}", column.heading);
-  text += fmt::format("{:>11}{:>8}\n", fmt::format("/ {}", reference), "n");
+  text += fmt::format("{:>17}{:>8}\n", fmt::format("/ {}", base_name), "n");
   for (const Row& row : rows) {
-    text += fmt::format("  {:<36}", row.subject);
+    text += fmt::format("  {:<24}", row.subject);
     for (const Column& column : columns) text += cell(column, row);
-    text += fmt::format("{:>11}{:>8}\n", ratio(row, base), row.n);
+    text += fmt::format("{:>17}{:>8}\n", ratio(row, base), row.n);
   }
   return text;
 }

@@ -37,8 +37,8 @@ struct Skip {
 // k, "n": n}, those that apply.
 std::string to_json(const std::vector<Row>& rows);
 
-// A block a case, in the order of the rows; the last column but one is the ratio to the subject
-// `reference` of the same case.
+// A block a case, in the order of the rows; the last column but one is the ratio to the first of
+// the case whose name begins with `reference`.
 std::string format_tables(const std::vector<Row>& rows, std::string_view reference);
 
 std::string format_skips(const std::vector<Skip>& skips);

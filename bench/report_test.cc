@@ -35,19 +35,28 @@ TEST(TablesTest, ShowEachCaseWithRatiosToTheReference) {
                                  {.bench_case = "cycle", .subject = "crun", .per_s = 20, .n = 9}};
 
   EXPECT_EQ(format_tables(rows, "hearth"),
-            "cold                                       p50 us     p99 us   / hearth       n\n"
-            "  crun                                     8000.0     9000.0       8.00      40\n"
-            "  hearth                                   1000.0     1500.0       1.00      40\n"
+            "cold                           p50 us     p99 us         / hearth       n\n"
+            "  crun                         8000.0     9000.0             8.00      40\n"
+            "  hearth                       1000.0     1500.0             1.00      40\n"
             "\n"
-            "cycle                                       per s   / hearth       n\n"
-            "  hearth                                    500.0       1.00       9\n"
-            "  crun                                       20.0     0.0400       9\n");
+            "cycle                           per s         / hearth       n\n"
+            "  hearth                        500.0             1.00       9\n"
+            "  crun                           20.0           0.0400       9\n");
+}
+
+TEST(TablesTest, TakeWhoeverOfOursIsThereForReference) {
+  EXPECT_EQ(format_tables(
+                {latency("cold", "hearth_pooled", 500, 600), latency("cold", "crun", 8000, 9000)},
+                "hearth"),
+            "cold                           p50 us     p99 us  / hearth_pooled       n\n"
+            "  hearth_pooled                 500.0      600.0             1.00      40\n"
+            "  crun                         8000.0     9000.0            16.00      40\n");
 }
 
 TEST(TablesTest, WithoutTheReferenceThereAreNoRatios) {
   EXPECT_EQ(format_tables({latency("cold", "crun", 8000, 9000)}, "hearth"),
-            "cold                                       p50 us     p99 us   / hearth       n\n"
-            "  crun                                     8000.0     9000.0                 40\n");
+            "cold                           p50 us     p99 us         / hearth       n\n"
+            "  crun                         8000.0     9000.0                       40\n");
 }
 
 TEST(SkipsTest, SayWhatIsMissingAndWhy) {

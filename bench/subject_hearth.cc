@@ -1,100 +1,78 @@
+// The engine, asked over its socket.
 #include <fcntl.h>
+#include <unistd.h>
 
-#include <algorithm>
+#include <thread>
 
+#include "bench/hearth_sandbox.h"
 #include "bench/subject.h"
 #include "bench/workshop.h"
-#include "guest/client.h"
-#include "linux/files.h"
-#include "runtime/client.h"
 
 namespace hearth::bench {
 namespace {
 
-// Image 'host' holds this machine's /usr and nothing of ours. A new sandbox is given the program
-// as its stdin and executes that; one that lives on gets a copy.
-constexpr const char* kProgramOnStdin = "/proc/self/fd/0";
-constexpr const char* kProgramInside = "/tmp/noop";
+using namespace std::chrono_literals;
 
-void check_end(const guest::Exited& exited) {
-  if (exited.status == linux::ExitStatus{}) return;
-  fail(Code::internal, "the program ended with code {}, signal {}", exited.status.code,
-       exited.status.signal);
-}
-
-guest::ExecRequest request_of(std::vector<std::string> command) {
-  guest::ExecRequest request;
-  request.command = std::move(command);
-  request.directory = "/";
-  return request;
-}
-
-// A sandbox with the program in it.
-class Prepared {
+class HearthCycles : public Work {
  public:
-  explicit Prepared(const Workshop& workshop)
-      : client_(workshop.engine().state_dir()),
-        created_(client_.create({})),
-        guest_(std::move(created_.guest)) {
-    const linux::Fd program = linux::open_file(workshop.noop(), O_RDONLY);
-    const auto copy =
-        request_of({"/bin/sh", "-c", fmt::format("cat > {0} && chmod 755 {0}", kProgramInside)});
-    check_end(guest_.run(copy, {.input = program.get()}));
+  explicit HearthCycles(const Engine& engine)
+      : client_(engine.state_dir()), null_(linux::open_file("/dev/null", O_RDWR)) {}
+
+  double do_once() override {
+    const Moment begin = now();
+    runtime::Runtime::Created created = client_.create(spec_);
+    guest::Connection guest(std::move(created.guest));
+    const guest::Exited exited =
+        guest.run(request_, {.input = null_.get(), .output = witness_.fd(), .error = null_.get()});
+    client_.destroy(created.sandbox.id);
+    const double time = us_between(begin, now());
+    check_end(exited);
+    witness_.take_byte();
+    return time;
   }
-  Prepared(const Prepared&) = delete;
-  Prepared& operator=(const Prepared&) = delete;
-  ~Prepared() {
-    try {
-      client_.destroy(id());
-    } catch (const Error&) {
-      // The engine destroys everything when it ends.
+
+ protected:
+  runtime::RuntimeClient& client() { return client_; }
+
+ private:
+  runtime::RuntimeClient client_;
+  linux::Fd null_;
+  Witness witness_;
+  runtime::SandboxSpec spec_ = bench_spec();
+  guest::ExecRequest request_ = request_of({"/noop"});
+};
+
+// The same, of shells that are ready: a sandbox that had to be made from nothing is a failure.
+class PooledCycles final : public HearthCycles {
+ public:
+  explicit PooledCycles(const Engine& engine) : HearthCycles(engine), wanted_(engine.warm()) {
+    recover();
+    misses_ = client().hello().warm_misses;
+  }
+
+  void recover() override {
+    const Deadline deadline = Deadline::after(kPatience);
+    while (true) {
+      const runtime::Hello hello = client().hello();
+      if (misses_ && hello.warm_misses != *misses_) fail(Code::internal, "the pool ran dry");
+      if (hello.warm >= wanted_) return;
+      if (deadline.passed())
+        fail(Code::timeout, "the pool has {} of {} shells", hello.warm, wanted_);
+      std::this_thread::sleep_for(1ms);
     }
   }
 
-  guest::Connection& guest() { return guest_; }
-  const std::string& id() const { return created_.sandbox.id; }
-
  private:
-  runtime::RuntimeClient client_;
-  runtime::Runtime::Created created_;
-  guest::Connection guest_;
+  unsigned wanted_;
+  std::optional<std::uint64_t> misses_;
 };
 
-class HearthLives final : public Lives {
+class HearthExecs final : public Work {
  public:
-  explicit HearthLives(const Workshop& workshop)
-      : client_(workshop.engine().state_dir()),
-        program_(linux::open_file(workshop.noop(), O_RDONLY)),
-        null_(linux::open_file("/dev/null", O_RDWR)) {}
+  explicit HearthExecs(const Engine& engine)
+      : sandbox_(engine), null_(linux::open_file("/dev/null", O_RDWR)) {}
 
-  Turn live_once() override {
-    const Moment begin = now();
-    runtime::Runtime::Created created = client_.create({});
-    guest::Connection guest(std::move(created.guest));
-    const guest::Exited exited = guest.run(
-        request_, {.input = program_.get(), .output = witness_.fd(), .error = null_.get()});
-    const Moment done = now();
-    client_.destroy(created.sandbox.id);
-    const Moment gone = now();
-    check_end(exited);
-    witness_.take_byte();
-    return {.done_us = us_between(begin, done), .gone_us = us_between(begin, gone)};
-  }
-
- private:
-  runtime::RuntimeClient client_;
-  linux::Fd program_;
-  linux::Fd null_;
-  Witness witness_;
-  guest::ExecRequest request_ = request_of({kProgramOnStdin});
-};
-
-class HearthLive final : public LiveSandbox {
- public:
-  explicit HearthLive(const Workshop& workshop)
-      : sandbox_(workshop), null_(linux::open_file("/dev/null", O_RDWR)) {}
-
-  double time_exec() override {
+  double do_once() override {
     const Moment begin = now();
     const guest::Exited exited = sandbox_.guest().run(
         request_, {.input = null_.get(), .output = null_.get(), .error = null_.get()});
@@ -104,16 +82,52 @@ class HearthLive final : public LiveSandbox {
   }
 
  private:
-  Prepared sandbox_;
+  HearthSandbox sandbox_;
   linux::Fd null_;
-  guest::ExecRequest request_ = request_of({kProgramInside});
+  guest::ExecRequest request_ = request_of({"/noop"});
+};
+
+class HearthPauses final : public Work {
+ public:
+  explicit HearthPauses(const Engine& engine) : sandbox_(engine) {
+    guest::ExecRequest request = request_of({"/noop", "forever"});
+    request.detached = true;
+    for (unsigned i = 0; i < kPausedProcesses; ++i)
+      guest::Connection(sandbox_.client().connect(sandbox_.id())).start(request, {});
+  }
+
+  double do_once() override {
+    const Moment begin = now();
+    sandbox_.client().pause(sandbox_.id());
+    sandbox_.client().resume(sandbox_.id());
+    return us_between(begin, now());
+  }
+
+ private:
+  HearthSandbox sandbox_;
+};
+
+class HearthFileWrites final : public Work {
+ public:
+  explicit HearthFileWrites(const Engine& engine) : sandbox_(engine) {}
+
+  double do_once() override {
+    check_end(sandbox_.guest().run(request_, {.output = pipe_.write.get()}));
+    std::string line(64, '\0');
+    const ssize_t got = ::read(pipe_.read.get(), line.data(), line.size());
+    line.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+    return parse_figure(line);
+  }
+
+ private:
+  HearthSandbox sandbox_;
+  linux::Pipe pipe_ = linux::make_pipe();
+  guest::ExecRequest request_ = request_of({"/small-files", "/tmp", std::to_string(kFilesAtOnce)});
 };
 
 class HearthIdle final : public IdleSandboxes {
  public:
-  HearthIdle(const Workshop& workshop, unsigned count) : client_(workshop.engine().state_dir()) {
-    for (unsigned i = 0; i < count; ++i) sandboxes_.push_back(client_.create({}).sandbox);
-  }
+  explicit HearthIdle(const Engine& engine) : engine_(engine), client_(engine.state_dir()) {}
   HearthIdle(const HearthIdle&) = delete;
   HearthIdle& operator=(const HearthIdle&) = delete;
   ~HearthIdle() override {
@@ -124,97 +138,70 @@ class HearthIdle final : public IdleSandboxes {
     }
   }
 
-  std::vector<pid_t> pids() const override {
-    std::vector<pid_t> pids;
+  void add(unsigned count) override {
+    for (unsigned i = 0; i < count; ++i) sandboxes_.push_back(client_.create(bench_spec()).sandbox);
+  }
+
+  // The engine too: what it keeps of each sandbox is part of the price.
+  std::vector<pid_t> roots() const override {
+    std::vector<pid_t> pids = {engine_.pid()};
     for (const runtime::Sandbox& sandbox : sandboxes_) pids.push_back(sandbox.pid);
     return pids;
   }
 
  private:
+  const Engine& engine_;
   runtime::RuntimeClient client_;
   std::vector<runtime::Sandbox> sandboxes_;
 };
 
 class Hearth final : public Subject {
  public:
-  explicit Hearth(const Workshop& workshop) : workshop_(workshop) {
-    hello_ = runtime::RuntimeClient(workshop.engine().state_dir()).hello();
-  }
+  explicit Hearth(const Engine& engine)
+      : engine_(engine), hello_(runtime::RuntimeClient(engine.state_dir()).hello()) {}
 
-  std::unique_ptr<Lives> make_lives() override { return std::make_unique<HearthLives>(workshop_); }
-  std::unique_ptr<LiveSandbox> make_live_sandbox() override {
-    return std::make_unique<HearthLive>(workshop_);
+  std::unique_ptr<Work> make_cycles() override { return std::make_unique<HearthCycles>(engine_); }
+  std::unique_ptr<Work> make_execs() override { return std::make_unique<HearthExecs>(engine_); }
+  std::unique_ptr<Work> make_pauses() override { return std::make_unique<HearthPauses>(engine_); }
+  std::unique_ptr<Work> make_file_writes() override {
+    return std::make_unique<HearthFileWrites>(engine_);
   }
-  std::unique_ptr<IdleSandboxes> make_idle_sandboxes(unsigned count) override {
-    return std::make_unique<HearthIdle>(workshop_, count);
+  std::unique_ptr<IdleSandboxes> make_idle_sandboxes() override {
+    return std::make_unique<HearthIdle>(engine_);
   }
   std::string version() const override {
     return fmt::format("{}, limits by {}", hello_.version, hello_.cgroups);
   }
 
  private:
-  const Workshop& workshop_;
+  const Engine& engine_;
   runtime::Hello hello_;
 };
 
-class CliLives final : public Lives {
+class HearthPooled final : public Subject {
  public:
-  explicit CliLives(const Workshop& workshop)
-      : program_(linux::open_file(workshop.noop(), O_RDONLY)),
-        words_({workshop.own_program("hearth"), "run", "--state-dir", workshop.engine().state_dir(),
-                "--rm", "-i", "--", kProgramOnStdin}) {}
+  explicit HearthPooled(const Engine& engine)
+      : engine_(engine), hello_(runtime::RuntimeClient(engine.state_dir()).hello()) {}
 
-  Turn live_once() override { return time_command(words_, program_.get(), witness_); }
-
- private:
-  linux::Fd program_;
-  Witness witness_;
-  std::vector<std::string> words_;
-};
-
-class CliLive final : public LiveSandbox {
- public:
-  explicit CliLive(const Workshop& workshop)
-      : sandbox_(workshop),
-        words_({workshop.own_program("hearth"), "exec", "--state-dir",
-                workshop.engine().state_dir(), sandbox_.id(), "--", kProgramInside}) {}
-
-  double time_exec() override {
-    const Moment begin = now();
-    run_command(words_);
-    return us_between(begin, now());
+  std::unique_ptr<Work> make_cycles() override { return std::make_unique<PooledCycles>(engine_); }
+  std::string version() const override {
+    return hello_.network.empty() ? "no network here: the shells have no links"
+                                  : fmt::format("links in {}", hello_.network);
   }
 
  private:
-  Prepared sandbox_;
-  std::vector<std::string> words_;
-};
-
-class HearthCli final : public Subject {
- public:
-  explicit HearthCli(const Workshop& workshop) : workshop_(workshop) {
-    const std::string program = workshop.own_program("hearth");
-    if (::access(program.c_str(), X_OK) != 0) fail(Code::not_found, "'hearth' is not built");
-    workshop.engine();
-  }
-
-  std::unique_ptr<Lives> make_lives() override { return std::make_unique<CliLives>(workshop_); }
-  std::unique_ptr<LiveSandbox> make_live_sandbox() override {
-    return std::make_unique<CliLive>(workshop_);
-  }
-
- private:
-  const Workshop& workshop_;
+  const Engine& engine_;
+  runtime::Hello hello_;
 };
 
 }  // namespace
 
 std::unique_ptr<Subject> make_hearth(const Workshop& workshop) {
-  return std::make_unique<Hearth>(workshop);
+  return std::make_unique<Hearth>(workshop.engine());
 }
 
-std::unique_ptr<Subject> make_hearth_cli(const Workshop& workshop) {
-  return std::make_unique<HearthCli>(workshop);
+std::unique_ptr<Subject> make_hearth_pooled(const Workshop& workshop) {
+  return std::make_unique<HearthPooled>(workshop.pooled_engine());
 }
 
 }  // namespace hearth::bench

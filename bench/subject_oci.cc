@@ -95,6 +95,15 @@ class Oci {
   std::vector<std::string> exec(const std::string& id) const {
     return {program_, "--root", state_, "exec", id, "/noop"};
   }
+  std::vector<std::string> exec_forever(const std::string& id) const {
+    return {program_, "--root", state_, "exec", "--detach", id, "/noop", "forever"};
+  }
+  std::vector<std::string> pause(const std::string& id) const {
+    return {program_, "--root", state_, "pause", id};
+  }
+  std::vector<std::string> resume(const std::string& id) const {
+    return {program_, "--root", state_, "resume", id};
+  }
 
   // A container in which nothing happens.
   struct Container {
@@ -129,51 +138,72 @@ class Oci {
   std::string forever_;  // bundle whose program does not
 };
 
-class OciLives final : public Lives {
+class OciCycles final : public Work {
  public:
-  explicit OciLives(const Oci& oci) : oci_(oci) {}
+  explicit OciCycles(const Oci& oci) : oci_(oci) {}
 
-  Turn live_once() override {
-    return time_command(oci_.run(oci_.new_name()), /*input_fd=*/-1, witness_);
-  }
+  double do_once() override { return time_command(oci_.run(oci_.new_name()), witness_); }
 
  private:
   const Oci& oci_;
   Witness witness_;
 };
 
-class OciLive final : public LiveSandbox {
+// A container that lives on, gone with this object.
+class OciContainer {
  public:
-  explicit OciLive(const Oci& oci)
-      : oci_(oci), container_(oci.start()), words_(oci.exec(container_.id)) {}
-  OciLive(const OciLive&) = delete;
-  OciLive& operator=(const OciLive&) = delete;
-  ~OciLive() override { oci_.remove(container_.id); }
+  explicit OciContainer(const Oci& oci) : oci_(oci), container_(oci.start()) {}
+  OciContainer(const OciContainer&) = delete;
+  OciContainer& operator=(const OciContainer&) = delete;
+  ~OciContainer() { oci_.remove(container_.id); }
 
-  double time_exec() override {
-    const Moment begin = now();
-    run_command(words_);
-    return us_between(begin, now());
-  }
+  const std::string& id() const { return container_.id; }
 
  private:
   const Oci& oci_;
   Oci::Container container_;
+};
+
+class OciExecs final : public Work {
+ public:
+  explicit OciExecs(const Oci& oci) : container_(oci), words_(oci.exec(container_.id())) {}
+
+  double do_once() override { return time_commands({words_}); }
+
+ private:
+  OciContainer container_;
   std::vector<std::string> words_;
+};
+
+class OciPauses final : public Work {
+ public:
+  explicit OciPauses(const Oci& oci)
+      : container_(oci), words_({oci.pause(container_.id()), oci.resume(container_.id())}) {
+    // It has one process already.
+    for (unsigned i = 1; i < kPausedProcesses; ++i) run_command(oci.exec_forever(container_.id()));
+  }
+
+  double do_once() override { return time_commands(words_); }
+
+ private:
+  OciContainer container_;
+  std::vector<std::vector<std::string>> words_;
 };
 
 class OciIdle final : public IdleSandboxes {
  public:
-  OciIdle(const Oci& oci, unsigned count) : oci_(oci) {
-    for (unsigned i = 0; i < count; ++i) containers_.push_back(oci.start());
-  }
+  explicit OciIdle(const Oci& oci) : oci_(oci) {}
   OciIdle(const OciIdle&) = delete;
   OciIdle& operator=(const OciIdle&) = delete;
   ~OciIdle() override {
     for (const Oci::Container& container : containers_) oci_.remove(container.id);
   }
 
-  std::vector<pid_t> pids() const override {
+  void add(unsigned count) override {
+    for (unsigned i = 0; i < count; ++i) containers_.push_back(oci_.start());
+  }
+
+  std::vector<pid_t> roots() const override {
     std::vector<pid_t> pids;
     for (const Oci::Container& container : containers_) pids.push_back(container.pid);
     return pids;
@@ -188,12 +218,11 @@ class OciSubject final : public Subject {
  public:
   OciSubject(const Workshop& workshop, const std::string& name) : oci_(workshop, name) {}
 
-  std::unique_ptr<Lives> make_lives() override { return std::make_unique<OciLives>(oci_); }
-  std::unique_ptr<LiveSandbox> make_live_sandbox() override {
-    return std::make_unique<OciLive>(oci_);
-  }
-  std::unique_ptr<IdleSandboxes> make_idle_sandboxes(unsigned count) override {
-    return std::make_unique<OciIdle>(oci_, count);
+  std::unique_ptr<Work> make_cycles() override { return std::make_unique<OciCycles>(oci_); }
+  std::unique_ptr<Work> make_execs() override { return std::make_unique<OciExecs>(oci_); }
+  std::unique_ptr<Work> make_pauses() override { return std::make_unique<OciPauses>(oci_); }
+  std::unique_ptr<IdleSandboxes> make_idle_sandboxes() override {
+    return std::make_unique<OciIdle>(oci_);
   }
   std::string version() const override { return oci_.version(); }
 

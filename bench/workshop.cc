@@ -44,18 +44,23 @@ bool is_v1(const linux::MountEntry& mount) {
 
 }  // namespace
 
-Engine::Engine(const std::string& program, const std::string& state_dir) : state_dir_(state_dir) {
+Engine::Engine(const EngineOptions& options) : options_(options) {
+  const std::string& program = options.program;
   if (::access(program.c_str(), X_OK) != 0) fail(Code::not_found, "hearth-runtime is not built");
   linux::Pipe ready = linux::make_pipe();
   std::vector<std::string> words = {program,
                                     "--state-dir",
-                                    state_dir,
+                                    options.state_dir,
                                     "--owner",
                                     "0",
                                     "--ready-fd",
                                     std::to_string(kReadyFd),
                                     "--log-level",
-                                    "warning"};
+                                    "warning",
+                                    "--warm",
+                                    std::to_string(options.warm),
+                                    "--network",
+                                    options.network ? "on" : "off"};
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
@@ -76,7 +81,7 @@ Engine::Engine(const std::string& program, const std::string& state_dir) : state
 
 Engine::~Engine() {
   try {
-    runtime::RuntimeClient(state_dir_).shut_down(/*destroy_all=*/true);
+    runtime::RuntimeClient(state_dir()).shut_down(/*destroy_all=*/true);
   } catch (const Error& error) {
     std::fprintf(stderr, "hearth-bench: stop the engine: %s\n", error.what());
     ::kill(pid_, SIGTERM);
@@ -85,23 +90,42 @@ Engine::~Engine() {
   }
 }
 
+void Engine::add_image(const std::string& folder) const {
+  // One connection for both: the layer stays for as long as it is open.
+  runtime::RuntimeClient client(state_dir());
+  const linux::Fd root = linux::open_file(folder, O_RDONLY | O_DIRECTORY);
+  image::Image image;
+  image.name = kImage;
+  image.id = "sha256:" + random_hex(32);
+  image.layers = {client.add_folder(root.get())};
+  client.put_image(image);
+}
+
+const Engine& EngineOrReason::get() const {
+  if (!engine) fail(Code::unavailable, "{}", reason);
+  return *engine;
+}
+
 Workshop::Workshop() : bin_(fs::canonical("/proc/self/exe").parent_path()) {
   if (::geteuid() != 0) fail(Code::forbidden, "a benchmark of sandboxes needs root");
   folder_ = make_temporary_folder();
-  OnFailure remove([&] { fs::remove_all(folder_); });
+  OnFailure remove([&] {
+    engine_.engine.reset();
+    pooled_engine_.engine.reset();
+    fs::remove_all(folder_);
+  });
   prefix_ = fmt::format("hearth-bench-{}-", random_hex(4));
   make_rootfs();
-  try {
-    engine_ = std::make_unique<Engine>(own_program("hearth-runtime"), make_folder("engine"));
-  } catch (const Error& error) {
-    no_engine_ = error.what();
-  }
+  engine_ = start_engine("engine", 0);
+  pooled_engine_ = start_engine("pooled-engine", kWarm);
+  give_rootfs_away();
   hide_v2();
   remove.release();
 }
 
 Workshop::~Workshop() {
-  engine_.reset();
+  engine_.engine.reset();
+  pooled_engine_.engine.reset();
   sweep_cgroups();
   std::error_code error;
   fs::remove_all(folder_, error);
@@ -110,9 +134,17 @@ Workshop::~Workshop() {
                  error.message().c_str());
 }
 
-const Engine& Workshop::engine() const {
-  if (!engine_) fail(Code::unavailable, "{}", no_engine_);
-  return *engine_;
+EngineOrReason Workshop::start_engine(const char* name, unsigned warm) const {
+  try {
+    auto engine = std::make_unique<Engine>(EngineOptions{.program = own_program("hearth-runtime"),
+                                                         .state_dir = make_folder(name),
+                                                         .warm = warm,
+                                                         .network = warm > 0});
+    engine->add_image(rootfs());
+    return {.engine = std::move(engine), .reason = ""};
+  } catch (const Error& error) {
+    return {.engine = nullptr, .reason = error.what()};
+  }
 }
 
 std::string Workshop::make_folder(const std::string& name) const {
@@ -126,15 +158,26 @@ std::string Workshop::new_name() const {
 }
 
 void Workshop::make_rootfs() const {
-  for (const char* name :
-       {"rootfs", "rootfs/dev", "rootfs/etc", "rootfs/proc", "rootfs/sys", "rootfs/tmp"}) {
-    const std::string path = make_folder(name);
-    if (::chown(path.c_str(), kRootId, kRootId) != 0) throw_errno("give '{}' away", path);
+  for (const char* name : {"rootfs", "rootfs/dev", "rootfs/etc", "rootfs/proc", "rootfs/root",
+                           "rootfs/sys", "rootfs/tmp"}) {
+    make_folder(name);
   }
-  const std::string program = rootfs() + "/noop";
-  if (::access(noop().c_str(), X_OK) != 0) fail(Code::not_found, "bench-noop is not built");
-  fs::copy_file(noop(), program);
-  if (::chown(program.c_str(), kRootId, kRootId) != 0) throw_errno("give '{}' away", program);
+  add_program(noop(), "noop");
+  add_program(small_files(), "small-files");
+}
+
+void Workshop::add_program(const std::string& program, const char* name) const {
+  if (::access(program.c_str(), X_OK) != 0) fail(Code::not_found, "'{}' is not built", program);
+  fs::copy_file(program, fmt::format("{}/{}", rootfs(), name));
+}
+
+// After the engines have copied it: an image has its owners as root inside sees them.
+void Workshop::give_rootfs_away() const {
+  const auto give = [](const std::string& path) {
+    if (::lchown(path.c_str(), kRootId, kRootId) != 0) throw_errno("give '{}' away", path);
+  };
+  give(rootfs());
+  for (const auto& entry : fs::recursive_directory_iterator(rootfs())) give(entry.path());
 }
 
 void Workshop::hide_v2() {

@@ -1,5 +1,5 @@
-// What the subjects share: the program they run, a minimal root folder for the peers, and a
-// hearth-runtime of our own. Made once, gone without a trace at the end.
+// What the subjects share: the programs they run, a minimal root folder, and hearth-runtimes of our
+// own that have it as an image. Made once, gone without a trace at the end.
 #pragma once
 
 #include <sys/types.h>
@@ -13,41 +13,67 @@
 
 namespace hearth::bench {
 
+// The root folder as an image, in every engine.
+inline constexpr const char* kImage = "docker.io/library/bench:latest";
+
+struct EngineOptions {
+  std::string program;
+  std::string state_dir;
+  unsigned warm = 0;     // shells to keep ready
+  bool network = false;  // and with a link each
+};
+
 // A hearth-runtime on a new state folder. Leaves nothing behind.
 class Engine {
  public:
   // Throws Error: not_found when it is not built.
-  Engine(const std::string& program, const std::string& state_dir);
+  explicit Engine(const EngineOptions& options);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
   ~Engine();
 
-  const std::string& state_dir() const { return state_dir_; }
+  const std::string& state_dir() const { return options_.state_dir; }
   pid_t pid() const { return pid_; }
+  unsigned warm() const { return options_.warm; }
+
+  void add_image(const std::string& folder) const;
 
  private:
-  std::string state_dir_;
+  EngineOptions options_;
   pid_t pid_ = 0;
+};
+
+// One of ours, or why there is none.
+struct EngineOrReason {
+  std::unique_ptr<Engine> engine;
+  std::string reason;
+
+  // Throws Error with the reason.
+  const Engine& get() const;
 };
 
 class Workshop {
  public:
   // Needs root. Moves the process into a mount namespace of its own, so that it must have one
   // thread; there, where cgroups are hybrid, the v2 hierarchy is hidden, because crun 1.8 refuses
-  // to work beside one. The engine is started before and sees it.
+  // to work beside one. The engines are started before and see it.
   Workshop();
   Workshop(const Workshop&) = delete;
   Workshop& operator=(const Workshop&) = delete;
   ~Workshop();
 
-  // Throws Error: why there is none.
-  const Engine& engine() const;
+  // Makes every sandbox when it is asked for, without a network. Throws Error: why there is none.
+  const Engine& engine() const { return engine_.get(); }
+  // Has shells ready, each with a link.
+  const Engine& pooled_engine() const { return pooled_engine_.get(); }
 
   // A program of ours, beside this one.
   std::string own_program(const std::string& name) const { return bin_ + "/" + name; }
 
   std::string noop() const { return own_program("bench-noop"); }
-  // Holds the program as /noop, and folders to mount on. Root inside is kRootId outside.
+  std::string small_files() const { return own_program("bench-small-files"); }
+  // Holds the programs as /noop and /small-files, and folders to mount on. Root inside is kRootId
+  // outside.
   std::string rootfs() const { return folder_ + "/rootfs"; }
   // For what a subject needs besides; made anew for each name.
   std::string make_folder(const std::string& name) const;
@@ -59,9 +85,13 @@ class Workshop {
 
   // Far from accounts and from the engine's own ranges.
   static constexpr unsigned kRootId = 0x7000'0000;
+  static constexpr unsigned kWarm = 64;
 
  private:
   void make_rootfs() const;
+  void add_program(const std::string& program, const char* name) const;
+  EngineOrReason start_engine(const char* name, unsigned warm) const;
+  void give_rootfs_away() const;
   void hide_v2();
   void sweep_cgroups() const;
 
@@ -70,8 +100,8 @@ class Workshop {
   std::string prefix_;  // of names
   bool hides_v2_ = false;
   mutable std::atomic<unsigned> names_ = 0;
-  std::unique_ptr<Engine> engine_;
-  std::string no_engine_;  // why not
+  EngineOrReason engine_;
+  EngineOrReason pooled_engine_;
 };
 
 }  // namespace hearth::bench

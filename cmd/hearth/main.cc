@@ -38,6 +38,7 @@ struct Perform {
   int operator()(const cli::DoctorOptions& options) const { return cli::doctor(options); }
   int operator()(const cli::ImageOrder& order) const { return cli::image(order); }
   int operator()(const cli::PauseOptions& options) const { return cli::pause(options); }
+  int operator()(const cli::StopOptions& options) const { return cli::stop(options); }
   int operator()(const cli::ResumeOptions& options) const { return cli::resume(options); }
   int operator()(const cli::CommitOptions& options) const { return cli::commit(options); }
   int operator()(const cli::ForkOptions& options) const { return cli::fork(options); }

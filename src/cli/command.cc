@@ -22,6 +22,8 @@ guest::ExecRequest make_request(const CommandOptions& options) {
   request.directory = options.directory;
   request.user = options.user;
   request.detached = options.detached;
+  request.restart = options.restart;
+  request.most_restarts = options.most_restarts;
   // Below a millisecond is not "no timeout".
   const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(options.timeout).count();
   request.timeout_milliseconds = static_cast<std::uint64_t>(milliseconds);

@@ -136,6 +136,23 @@ void check_run(const RunOptions& options) {
   }
 }
 
+void parse_restart(const std::string& text, CommandOptions& options) {
+  const std::size_t colon = text.find(':');
+  const std::string when = text.substr(0, colon);
+  if (when == "always" && colon == std::string::npos) {
+    options.restart = guest::Restart::always;
+  } else if (when == "on-failure") {
+    options.restart = guest::Restart::on_failure;
+    if (colon != std::string::npos)
+      options.most_restarts = parse_count("--restart", text.substr(colon + 1), 1u << 20);
+  } else if (text != "never") {
+    fail(Code::invalid, "--restart: '{}' is none of never, on-failure, on-failure:N and always",
+         text);
+  }
+  if (options.restart != guest::Restart::never && !options.detached)
+    fail(Code::invalid, "--restart goes with -d: while you watch, you decide");
+}
+
 Order parse_run(const CommandLine& line) {
   Parser parser(line);
   CommandParser command(parser);
@@ -145,6 +162,9 @@ Order parse_run(const CommandLine& line) {
                 "what it is made of [host: this machine's /usr]");
   parser.option("--name", options.name, "ID", "its id [made up]");
   parser.flag("--rm", options.remove, "remove the sandbox when the command has ended");
+  std::string restart;
+  parser.option("--restart", restart, "WHEN",
+                "with -d: start the command again: never, on-failure[:N] or always [never]");
   parser.option("--memory", memory, "SIZE", "limit of everything in it together [1g]");
   parser.option("--cpus", cpus, "N", "processors, such as 1.5 [2]");
   parser.option("--pids", pids, "N", "processes and threads [512]");
@@ -159,6 +179,7 @@ Order parse_run(const CommandLine& line) {
   if (!disk.empty()) options.limits.disk_bytes = parse_size("--disk", disk);
   options.network = network.finish();
   mounts.finish(options);
+  if (!restart.empty()) parse_restart(restart, options.command);
   check_run(options);
   return options;
 }
@@ -282,6 +303,7 @@ Order parse_order(const CommandLine& line) {
       {"doctor", parse_format_only<DoctorOptions>},
       {"image", parse_image},
       {"pause", parse_pause},
+      {"stop", parse_stop},
       {"resume", parse_resume},
       {"commit", parse_commit},
       {"fork", parse_fork},

@@ -16,10 +16,11 @@ struct Help {
   std::string text;
 };
 
-using Order = std::variant<Help, UpOptions, RunOptions, ExecOptions, LsOptions, InspectOptions,
-                           RmOptions, LogsOptions, VersionOptions, EnvOptions, DoctorOptions,
-                           ImageOrder, PauseOptions, ResumeOptions, CommitOptions, ForkOptions,
-                           PolicyOptions, StatsOptions, VolumeLsOptions, VolumeRmOptions>;
+using Order =
+    std::variant<Help, UpOptions, RunOptions, ExecOptions, LsOptions, InspectOptions, RmOptions,
+                 LogsOptions, VersionOptions, EnvOptions, DoctorOptions, ImageOrder, PauseOptions,
+                 ResumeOptions, StopOptions, CommitOptions, ForkOptions, PolicyOptions,
+                 StatsOptions, VolumeLsOptions, VolumeRmOptions>;
 
 struct CommandLine {
   std::string verb;       // as known to find_verb_help(); empty: none was given

@@ -11,7 +11,7 @@
 namespace hearth::cli {
 namespace {
 
-constexpr std::array<VerbHelp, 18> kVerbs = {{
+constexpr std::array<VerbHelp, 19> kVerbs = {{
     {.name = "up",
      .summary = "start the engine on this machine and stay until Ctrl-C",
      .usage = "[OPTIONS]",
@@ -99,6 +99,16 @@ Examples:
      .usage = "[OPTIONS] ID...",
      .footer = R"(Examples:
   hearth resume build)"},
+    {.name = "stop",
+     .summary = "end everything that runs in sandboxes; their files stay",
+     .usage = "[OPTIONS] ID...",
+     .footer =
+         R"(Processes get SIGTERM, and SIGKILL when their time is over. What was to be started again
+is not. The sandbox itself can be used as before.
+
+Examples:
+  hearth stop build
+  hearth stop -t 0 build)"},
     {.name = "commit",
      .summary = "make an image of a sandbox's files",
      .usage = "[OPTIONS] ID NAME",

@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/image_names.h"
+#include "guest/client.h"
 #include "runtime/client.h"
 
 namespace hearth::cli {
@@ -35,6 +36,13 @@ int pause(const PauseOptions& options) {
 int resume(const ResumeOptions& options) {
   runtime::RuntimeClient client(options.state_dir);
   return for_each("resume", options.ids, [&](const std::string& id) { client.resume(id); });
+}
+
+int stop(const StopOptions& options) {
+  runtime::RuntimeClient client(options.state_dir);
+  return for_each("stop", options.ids, [&](const std::string& id) {
+    guest::Connection(client.connect(id)).stop(options.grace);
+  });
 }
 
 int commit(const CommitOptions& options) {

@@ -20,6 +20,12 @@ struct ResumeOptions {
   std::vector<std::string> ids;
 };
 
+struct StopOptions {
+  std::string state_dir;
+  std::vector<std::string> ids;
+  Duration grace = std::chrono::seconds(10);
+};
+
 struct CommitOptions {
   std::string state_dir;
   std::string id;
@@ -56,6 +62,7 @@ struct VolumeRmOptions {
 
 int pause(const PauseOptions& options);
 int resume(const ResumeOptions& options);
+int stop(const StopOptions& options);
 int commit(const CommitOptions& options);
 int fork(const ForkOptions& options);
 int set_policy(const PolicyOptions& options);

@@ -38,6 +38,22 @@ Order parse_resume(const CommandLine& line) {
   return parse_ids<ResumeOptions>(line);
 }
 
+Order parse_stop(const CommandLine& line) {
+  Parser parser(line);
+  std::string grace;
+  parser.option("-t,--time", grace, "TIME",
+                "kill what is left after so long [10s]; 0 kills at once");
+  StopOptions options;
+  options.ids = parser.parse();
+  if (options.ids.empty()) fail(Code::invalid, "{}", kWhichSandbox);
+  if (grace == "0" || grace == "0s")
+    options.grace = {};
+  else if (!grace.empty())
+    options.grace = parse_timeout("-t", grace);
+  options.state_dir = parser.state_dir();
+  return options;
+}
+
 Order parse_commit(const CommandLine& line) {
   Parser parser(line);
   std::vector<std::string> words = parser.parse();

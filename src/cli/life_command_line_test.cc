@@ -53,6 +53,13 @@ TEST(LifeCommandLineTest, OurInputIsReadOnce) {
 
 TEST(LifeCommandLineTest, SandboxesAreNamed) {
   EXPECT_EQ(parse<PauseOptions>({"pause", "a", "b"}).ids, (Words{"a", "b"}));
+  EXPECT_EQ(parse<StopOptions>({"stop", "-t", "2s", "a"}).grace, std::chrono::seconds(2));
+  EXPECT_EQ(parse<StopOptions>({"stop", "-t", "0", "a"}).grace, Duration{});
+  EXPECT_EQ(parse<RunOptions>({"run", "-d", "--restart", "on-failure:3", "--", "x"})
+                .command.most_restarts,
+            3u);
+  EXPECT_THROW(parse<RunOptions>({"run", "--restart", "always", "--", "x"}), Error);
+  EXPECT_THROW(parse<RunOptions>({"run", "-d", "--restart", "often", "--", "x"}), Error);
   EXPECT_EQ(parse<ResumeOptions>({"resume", "a"}).ids, (Words{"a"}));
   const auto commit = parse<CommitOptions>({"commit", "a", "mine:1"});
   EXPECT_EQ(commit.id, "a");

@@ -32,6 +32,7 @@ class NetworkParser {
 
 Order parse_pause(const CommandLine& line);
 Order parse_resume(const CommandLine& line);
+Order parse_stop(const CommandLine& line);
 Order parse_commit(const CommandLine& line);
 Order parse_fork(const CommandLine& line);
 Order parse_policy(const CommandLine& line);

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "cli/sandbox_options.h"
+#include "guest/protocol.h"
 #include "runtime/runtime.h"
 
 namespace hearth::cli {
@@ -55,6 +56,8 @@ struct CommandOptions {
   std::string directory;
   std::string user;
   Duration timeout = {};  // 0: none
+  guest::Restart restart = guest::Restart::never;
+  std::uint32_t most_restarts = 0;  // 0: as often as it takes
 };
 
 struct RunOptions {

@@ -79,6 +79,13 @@ Exited Connection::run(const ExecRequest& request, const Stdio& stdio) {
   return *wait();
 }
 
+void Connection::stop(Duration grace) {
+  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(grace).count();
+  channel_.send(
+      encode(Request(StopRequest{.grace_milliseconds = static_cast<std::uint32_t>(milliseconds)})));
+  expect<Exited>(next(Deadline::never()));
+}
+
 void Connection::read_log(bool follow, const std::function<void(const std::string&)>& output) {
   channel_.send(encode(Request(LogRequest{.follow = follow})));
   while (true) {

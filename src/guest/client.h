@@ -46,6 +46,9 @@ class Connection {
   // start() and wait() in one, and faster than both; without a terminal, and not detached.
   Exited run(const ExecRequest& request, const Stdio& stdio);
 
+  // Ends everything in the sandbox; returns when nothing is left.
+  void stop(Duration grace);
+
   // Calls `output` for every piece of what detached commands wrote, until all was seen (or for as
   // long as the sandbox lives, if `follow`).
   void read_log(bool follow, const std::function<void(const std::string&)>& output);

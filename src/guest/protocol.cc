@@ -6,7 +6,7 @@ namespace hearth::guest {
 namespace {
 
 // On the wire: do not renumber.
-enum class RequestKind : std::uint8_t { hello = 1, exec = 2, signal = 3, log = 4 };
+enum class RequestKind : std::uint8_t { hello = 1, exec = 2, signal = 3, log = 4, stop = 5 };
 enum class ReplyKind : std::uint8_t { hello = 1, started = 2, exited = 3, failed = 4, output = 5 };
 
 void put(wire::Writer& out, const HelloRequest&) {
@@ -24,7 +24,9 @@ void put(wire::Writer& out, const ExecRequest& request) {
       .u32(request.columns)
       .u64(request.timeout_milliseconds)
       .boolean(request.only_end)
-      .boolean(request.detached);
+      .boolean(request.detached)
+      .u8(static_cast<std::uint8_t>(request.restart))
+      .u32(request.most_restarts);
 }
 
 void put(wire::Writer& out, const SignalRequest& request) {
@@ -33,6 +35,10 @@ void put(wire::Writer& out, const SignalRequest& request) {
 
 void put(wire::Writer& out, const LogRequest& request) {
   out.u8(static_cast<std::uint8_t>(RequestKind::log)).boolean(request.follow);
+}
+
+void put(wire::Writer& out, const StopRequest& request) {
+  out.u8(static_cast<std::uint8_t>(RequestKind::stop)).u32(request.grace_milliseconds);
 }
 
 void put(wire::Writer& out, const Hello& reply) {
@@ -85,6 +91,11 @@ ExecRequest read_exec(wire::Reader& in) {
   request.timeout_milliseconds = in.u64();
   request.only_end = in.boolean();
   request.detached = in.boolean();
+  const std::uint8_t restart = in.u8();
+  if (restart > static_cast<std::uint8_t>(Restart::always))
+    fail(Code::invalid, "there is no restart policy {}", restart);
+  request.restart = static_cast<Restart>(restart);
+  request.most_restarts = in.u32();
   return request;
 }
 
@@ -99,6 +110,8 @@ Request read_request(wire::Reader& in) {
       return SignalRequest{.signal = in.u32()};
     case RequestKind::log:
       return LogRequest{.follow = in.boolean()};
+    case RequestKind::stop:
+      return StopRequest{.grace_milliseconds = in.u32()};
   }
   fail(Code::invalid, "there is no guest request {}", kind);
 }

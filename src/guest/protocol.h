@@ -27,10 +27,17 @@
 namespace hearth::guest {
 
 // Raised when a message changes its meaning: an engine adopts no guest that speaks another one.
-inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::uint32_t kProtocolVersion = 2;
 
 // Which guest is this? Answered with Hello.
 struct HelloRequest {};
+
+// Crosses process boundaries as a number: do not renumber.
+enum class Restart : std::uint8_t {
+  never = 0,
+  on_failure = 1,  // an exit code other than 0, or a signal
+  always = 2,
+};
 
 struct ExecRequest {
   std::vector<std::string> command;      // the program and its arguments; at least the program
@@ -46,11 +53,20 @@ struct ExecRequest {
   bool only_end = false;
   // Goes on after the connection closes; its output is kept for LogRequest. Needs no descriptors.
   bool detached = false;
+  // Of a detached one: how often it is started again when it ends by itself.
+  Restart restart = Restart::never;
+  std::uint32_t most_restarts = 0;  // 0: as often as it takes
 };
 
 // To the command's process group.
 struct SignalRequest {
   std::uint32_t signal = 0;
+};
+
+// Ends everything that runs in the sandbox, and what would be started again: SIGTERM, and SIGKILL
+// for what is left after the grace. Answered with Exited (of no meaning) when nothing is left.
+struct StopRequest {
+  std::uint32_t grace_milliseconds = 0;
 };
 
 // What detached commands wrote, from the oldest kept byte on: answered with Output messages. Ends
@@ -59,7 +75,7 @@ struct LogRequest {
   bool follow = false;
 };
 
-using Request = std::variant<HelloRequest, ExecRequest, SignalRequest, LogRequest>;
+using Request = std::variant<HelloRequest, ExecRequest, SignalRequest, LogRequest, StopRequest>;
 
 struct Hello {
   std::uint32_t protocol = kProtocolVersion;

@@ -1,5 +1,3 @@
-#include "guest/server.h"
-
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -16,6 +14,7 @@
 #include "guest/boot.h"
 #include "guest/command_line.h"
 #include "guest/process_tree.h"
+#include "guest/server_internal.h"
 #include "linux/pty.h"
 
 namespace hearth::guest {
@@ -23,23 +22,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What an event is about: the kind in the top byte, a client's id or a pid below.
-constexpr std::uint64_t kKindShift = 56;
-enum class Tag : std::uint64_t {
-  listen = 1,
-  signals = 2,
-  spawner = 3,
-  boot = 4,
-  client = 5,
-  output = 6
-};
-constexpr std::uint64_t tag_of(Tag kind, std::uint64_t id = 0) {
-  return static_cast<std::uint64_t>(kind) << kKindShift | id;
-}
-
-// What detached commands wrote, per sandbox. Large enough for a traceback, small beside a sandbox.
-constexpr std::size_t kLogBytes = std::size_t{256} << 10;
-constexpr std::size_t kLogPiece = std::size_t{16} << 10;
 // Connections at once; each costs a descriptor. The next one waits in the listen queue.
 constexpr std::size_t kMaxClients = 512;
 // A program that takes this long to execve(2) was stopped, by root inside.
@@ -57,34 +39,6 @@ Deadline deadline_of(const ExecRequest& request) {
 }
 
 }  // namespace
-
-struct Server::Client {
-  std::uint64_t id = 0;
-  linux::Channel channel;
-  pid_t command = 0;      // that runs for it, or 0
-  bool spawning = false;  // its command is being born
-  bool reading_log = false;
-  bool follow_log = false;
-  std::uint64_t log_position = 0;
-};
-
-struct Server::Command {
-  std::uint64_t client = 0;  // 0: detached, or the client is gone
-  Deadline deadline = Deadline::never();
-  bool timed_out = false;
-};
-
-struct Server::PendingSpawn {
-  std::uint64_t client = 0;
-  SpawnPlan plan;
-  std::vector<linux::Fd> stdio;
-  linux::Fd terminal;  // outer end, for the client
-  linux::Fd output;    // reading end of a detached one's output
-  Deadline deadline = Deadline::never();
-  bool detached = false;
-  bool only_end = false;
-  Deadline patience = Deadline::never();
-};
 
 Server::Server(ServerOptions options, Spawner& spawner)
     : options_(std::move(options)), spawner_(spawner), log_(kLogBytes) {
@@ -233,6 +187,7 @@ void Server::handle_request(Client& client, linux::Message message) {
     fail(Code::conflict, "this connection is busy with another request");
   }
   if (const auto* log = std::get_if<LogRequest>(&request)) return start_log(client, *log);
+  if (const auto* stop = std::get_if<StopRequest>(&request)) return begin_stop(client, *stop);
   begin_exec(client, std::get<ExecRequest>(request), std::move(message.fds));
 }
 
@@ -254,8 +209,21 @@ void Server::signal_command(Client& client, const SignalRequest& request) {
 void Server::begin_exec(Client& client, const ExecRequest& request, std::vector<linux::Fd> fds) {
   if (pending_.size() >= kMaxPending)
     fail(Code::exhausted, "too many commands are being started at once");
-  PendingSpawn pending;
+  if (stop_client_ != 0) fail(Code::conflict, "the sandbox is being stopped");
+  std::shared_ptr<Lasting> lasting;
+  if (request.restart != Restart::never) {
+    if (!request.detached) fail(Code::invalid, "only a detached command can be started again");
+    lasting = std::make_shared<Lasting>();
+    lasting->request = request;
+  }
+  PendingSpawn pending = plan_exec(request, std::move(fds));
   pending.client = client.id;
+  client.spawning = true;
+  enqueue(std::move(pending), std::move(lasting));
+}
+
+Server::PendingSpawn Server::plan_exec(const ExecRequest& request, std::vector<linux::Fd> fds) {
+  PendingSpawn pending;
   pending.plan = plan_command(request, {.environment = options_.environment,
                                         .user = options_.user,
                                         .directory = options_.directory});
@@ -284,7 +252,11 @@ void Server::begin_exec(Client& client, const ExecRequest& request, std::vector<
     if (fds.size() != 3) fail(Code::invalid, "a command needs 3 descriptors, {} came", fds.size());
     pending.stdio = std::move(fds);
   }
-  client.spawning = true;
+  return pending;
+}
+
+void Server::enqueue(PendingSpawn pending, std::shared_ptr<Lasting> lasting) {
+  pending.lasting = std::move(lasting);
   pending_.push_back(std::move(pending));
   if (spawner_.busy()) return hurry_spawner();
   spawn_next();
@@ -326,6 +298,8 @@ void Server::finish_spawn(PendingSpawn pending, const SpawnResult& result) {
     Command command;
     command.client = pending.detached || client == nullptr ? 0 : client->id;
     command.deadline = pending.deadline;
+    command.lasting = pending.lasting;
+    command.started = std::chrono::system_clock::now();
     commands_.emplace(result.pid, command);
     if (pending.output) {
       const std::uint64_t id = next_output_++;
@@ -367,12 +341,14 @@ void Server::reap_children() {
     }
   }
   if (pending_.empty()) early_ends_.clear();
+  finish_stop_if_empty();
 }
 
 void Server::command_ended(pid_t pid, linux::ExitStatus status) {
   const auto found = commands_.find(pid);
   const Command command = found->second;
   commands_.erase(found);
+  consider_restart(command, status);
   const auto client = clients_.find(command.client);
   if (client == clients_.end()) return;
   client->second->command = 0;
@@ -381,69 +357,6 @@ void Server::command_ended(pid_t pid, linux::ExitStatus status) {
   } catch (const Error&) {
     drop_client(command.client);
   }
-}
-
-// True while there may be more to read right now.
-bool Server::read_output(std::uint64_t id) {
-  const auto found = outputs_.find(id);
-  if (found == outputs_.end()) return false;
-  std::array<char, kLogPiece> buffer{};
-  const ssize_t got = ::read(found->second.get(), buffer.data(), buffer.size());
-  if (got < 0) return errno == EINTR;
-  if (got == 0) {
-    unwatch(found->second.get());
-    outputs_.erase(found);
-    return false;
-  }
-  log_.append({buffer.data(), static_cast<std::size_t>(got)});
-  return true;
-}
-
-void Server::feed_log_readers() {
-  std::vector<std::uint64_t> readers;
-  for (const auto& [id, client] : clients_) {
-    if (client->reading_log) readers.push_back(id);
-  }
-  for (const std::uint64_t id : readers) {
-    try {
-      pump_log(*clients_.at(id));
-    } catch (const Error&) {
-      drop_client(id);
-    }
-  }
-}
-
-void Server::start_log(Client& client, const LogRequest& request) {
-  client.reading_log = true;
-  client.follow_log = request.follow;
-  client.log_position = 0;
-  // What has been written is to be seen, even if its turn in the loop has not come.
-  std::vector<std::uint64_t> outputs;
-  for (const auto& [id, output] : outputs_) outputs.push_back(id);
-  for (const std::uint64_t id : outputs) {
-    // A command that writes faster than we read must not keep us here.
-    for (std::size_t i = 0; i < kLogBytes / kLogPiece && read_output(id); ++i) {
-    }
-  }
-  pump_log(client);
-}
-
-void Server::pump_log(Client& client) {
-  if (!client.reading_log) return;
-  while (true) {
-    std::uint64_t position = client.log_position;
-    const std::string piece = log_.read(position, kLogPiece);
-    if (piece.empty()) break;
-    if (!client.channel.try_send(encode(Reply(Output{.bytes = piece})))) {
-      // Go on when there is room; what is forgotten meanwhile is forgotten.
-      return watch(client.channel.fd(), tag_of(Tag::client, client.id), EPOLLIN | EPOLLOUT, true);
-    }
-    client.log_position = position;
-  }
-  watch(client.channel.fd(), tag_of(Tag::client, client.id), EPOLLIN, /*modify=*/true);
-  if (client.follow_log) return;
-  client.reading_log = false;
-  reply(client, Exited{});
 }
 
 void Server::read_boot() {
@@ -463,6 +376,11 @@ void Server::check_deadlines() {
     command.deadline = Deadline::never();
     kill_tree(proc_.get(), pid);
   }
+  if (stop_client_ != 0 && stop_deadline_.passed()) {
+    stop_deadline_ = Deadline::never();
+    ::kill(-1, SIGKILL);
+  }
+  start_those_due();
   if (!pending_.empty() && pending_.front().patience.passed()) {
     spawner_.kill_newborn();
     pending_.front().patience = Deadline::after(kSpawnPatience);
@@ -471,10 +389,13 @@ void Server::check_deadlines() {
 
 int Server::next_wait_milliseconds() const {
   int wait = pending_.empty() ? -1 : pending_.front().patience.poll_milliseconds();
-  for (const auto& [pid, command] : commands_) {
-    const int left = command.deadline.poll_milliseconds();
+  const auto no_later_than = [&wait](const Deadline& deadline) {
+    const int left = deadline.poll_milliseconds();
     if (left >= 0 && (wait < 0 || left < wait)) wait = left;
-  }
+  };
+  for (const auto& [pid, command] : commands_) no_later_than(command.deadline);
+  for (const auto& lasting : waiting_) no_later_than(lasting->next_start);
+  no_later_than(stop_deadline_);
   return wait;
 }
 

@@ -47,6 +47,7 @@ class Server {
  private:
   struct Client;
   struct Command;
+  struct Lasting;
   struct PendingSpawn;
 
   void handle_event(std::uint64_t tag, std::uint32_t events);
@@ -55,6 +56,12 @@ class Server {
   void read_client(Client& client);
   void handle_request(Client& client, linux::Message message);
   void begin_exec(Client& client, const ExecRequest& request, std::vector<linux::Fd> fds);
+  PendingSpawn plan_exec(const ExecRequest& request, std::vector<linux::Fd> fds);
+  void enqueue(PendingSpawn pending, std::shared_ptr<Lasting> lasting);
+  void begin_stop(Client& client, const StopRequest& request);
+  void finish_stop_if_empty();
+  void consider_restart(const Command& command, const linux::ExitStatus& status);
+  void start_those_due();
   void start_log(Client& client, const LogRequest& request);
   void pump_log(Client& client);
   void signal_command(Client& client, const SignalRequest& request);
@@ -93,6 +100,9 @@ class Server {
   std::map<std::uint64_t, linux::Fd> outputs_;
   std::uint64_t next_output_ = 1;
   LogRing log_;
+  std::vector<std::shared_ptr<Lasting>> waiting_;  // to be started again
+  std::uint64_t stop_client_ = 0;                  // who wants everything to end
+  Deadline stop_deadline_ = Deadline::never();     // then what is left is killed
   bool kept_ = false;
   bool done_ = false;
 };

@@ -125,6 +125,35 @@ TEST_F(Life, APausedSandboxIsFoundAgainAndCanBeDestroyed) {
   EXPECT_THROW(runtime().get(id_), Error);
 }
 
+TEST_F(Life, StopGivesATimeAndThenTakesIt) {
+  guest::ExecRequest polite;
+  polite.command = {"/bin/sh", "-c",
+                    "trap 'echo bye > /tmp/bye; exit' TERM; while :; do sleep 0.01; done"};
+  polite.detached = true;
+  guest::ExecRequest stubborn = polite;
+  stubborn.command = {"/bin/sh", "-c", "trap '' TERM; while :; do sleep 0.01; done"};
+  guest::Connection(runtime().connect(id_)).start(polite, {});
+  guest::Connection(runtime().connect(id_)).start(stubborn, {});
+  sh("sleep 0.1");
+
+  guest::Connection(runtime().connect(id_)).stop(300ms);
+
+  EXPECT_EQ(sh("cat /tmp/bye; ls /proc | grep -c '^[0-9]'").output, "bye\n4\n");
+}
+
+TEST_F(Life, ACommandIsStartedAgainAsOftenAsAskedFor) {
+  guest::ExecRequest request;
+  request.command = {"/bin/sh", "-c", "echo run >> /tmp/runs; exit 3"};
+  request.detached = true;
+  request.restart = guest::Restart::on_failure;
+  request.most_restarts = 2;
+  guest::Connection(runtime().connect(id_)).start(request, {});
+  const Deadline deadline = Deadline::after(10s);
+  while (sh("wc -l < /tmp/runs").output != "3\n" && !deadline.passed()) ::usleep(20'000);
+  ::usleep(600'000);  // a third restart would have come
+  EXPECT_EQ(sh("wc -l < /tmp/runs").output, "3\n");
+}
+
 TEST_F(Life, ForksHaveTheFilesAndGoTheirOwnWays) {
   sh("echo one > /workspace/a; rm /etc/hostname /etc/debian_version; mkdir /usr/share/mine; "
      "ln -s a /workspace/link; chown user /workspace/a");

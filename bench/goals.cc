@@ -1,0 +1,144 @@
+#include "bench/goals.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include <fmt/format.h>
+
+namespace hearth::bench {
+namespace {
+
+constexpr std::array<Goal, 12> kRuntimeGoals = {{
+    {.bench_case = "cold_cycle",
+     .subject = "hearth",
+     .peer = "bwrap",
+     .wanted = 1.0 / 4,
+     .words = "at most 1/4 of bwrap"},
+    {.bench_case = "cold_cycle",
+     .subject = "hearth",
+     .peer = "crun",
+     .wanted = 1.0 / 8,
+     .words = "at most 1/8 of crun"},
+    {.bench_case = "cold_cycle",
+     .subject = "hearth",
+     .peer = "runc",
+     .wanted = 1.0 / 25,
+     .words = "at most 1/25 of runc"},
+    {.bench_case = "cold_cycle_pooled",
+     .subject = "hearth_pooled",
+     .peer = "bwrap",
+     .wanted = 1.0 / 7,
+     .words = "at most 1/7 of bwrap"},
+    {.bench_case = "cold_cycle_pooled",
+     .subject = "hearth_pooled",
+     .peer = "crun",
+     .wanted = 1.0 / 14,
+     .words = "at most 1/14 of crun"},
+    {.bench_case = "exec_live",
+     .subject = "hearth",
+     .peer = "fork_exec",
+     .wanted = 1.15,
+     .words = "at most 1.15 x fork_exec"},
+    {.bench_case = "exec_live",
+     .subject = "hearth",
+     .peer = "crun",
+     .wanted = 1.0 / 70,
+     .words = "at most 1/70 of crun"},
+    {.bench_case = "sustained",
+     .subject = "hearth",
+     .peer = "crun",
+     .bound = Bound::at_least,
+     .wanted = 5,
+     .words = "at least 5 x crun"},
+    {.bench_case = "sustained",
+     .subject = "hearth",
+     .peer = "bwrap",
+     .bound = Bound::at_least,
+     .wanted = 3,
+     .words = "at least 3 x bwrap"},
+    {.bench_case = "idle",
+     .subject = "hearth",
+     .peer = "crun",
+     .wanted = 0.8,
+     .words = "at most 0.8 x crun"},
+    {.bench_case = "pause_resume",
+     .subject = "hearth",
+     .peer = "crun",
+     .wanted = 1.0 / 50,
+     .words = "at most 1/50 of crun"},
+    {.bench_case = "small_files",
+     .subject = "hearth",
+     .peer = "native",
+     .bound = Bound::at_least,
+     .wanted = 0.7,
+     .words = "at least 0.7 x native"},
+}};
+
+std::optional<double> find_figure(const std::vector<Row>& rows, std::string_view bench_case,
+                                  std::string_view subject) {
+  const auto found = std::ranges::find_if(
+      rows, [&](const Row& row) { return row.bench_case == bench_case && row.subject == subject; });
+  const auto figure = found == rows.end() ? std::nullopt : found->headline();
+  // Nothing that is measured here can be nothing, or less.
+  return figure && *figure > 0 ? figure : std::nullopt;
+}
+
+// Ours by the peer's.
+std::optional<double> find_ratio(const Goal& goal, const std::vector<Row>& rows,
+                                 const std::string& bench_case) {
+  const auto ours = find_figure(rows, bench_case, goal.subject);
+  const auto theirs = find_figure(rows, bench_case, goal.peer);
+  if (!ours || !theirs) return std::nullopt;
+  return *ours / *theirs;
+}
+
+// "1/6.10" is easier to hold against "1/4" than 0.164 is.
+std::string ratio_text(double ratio, double wanted) {
+  return wanted < 0.5 ? fmt::format("1/{:.2f}", 1 / ratio) : fmt::format("{:.2f} x", ratio);
+}
+
+struct Verdict {
+  bool reached = false;
+  std::string words;
+};
+
+Verdict judge(const Goal& goal, const std::optional<double>& ratio) {
+  if (!ratio) return {.words = "not measured"};
+  // Above 1: better than wanted.
+  const double margin = goal.bound == Bound::at_most ? goal.wanted / *ratio : *ratio / goal.wanted;
+  const bool reached = margin >= 1;
+  return {.reached = reached,
+          .words = fmt::format("{:>8}  {} by {:.2f} x", ratio_text(*ratio, goal.wanted),
+                               reached ? "reached" : "missed", reached ? margin : 1 / margin)};
+}
+
+bool has_gap_case(const std::vector<Row>& rows, const std::string& gap_case) {
+  return std::ranges::find(rows, gap_case, &Row::bench_case) != rows.end();
+}
+
+}  // namespace
+
+std::span<const Goal> runtime_goals() {
+  return kRuntimeGoals;
+}
+
+std::string format_goals(std::span<const Goal> goals, const std::vector<Row>& rows) {
+  std::string text =
+      fmt::format("{:<20}{:<26}{:<28}{}\n", "goals", "wanted", "measured", "with gaps");
+  std::size_t reached = 0;
+  for (const Goal& goal : goals) {
+    const std::string bench_case(goal.bench_case);
+    const std::string gap_case = bench_case + std::string(kGapSuffix);
+    const Verdict verdict = judge(goal, find_ratio(goal, rows, bench_case));
+    if (verdict.reached) ++reached;
+    std::string line =
+        fmt::format("  {:<18}{:<26}{:<28}", goal.bench_case, goal.words, verdict.words);
+    if (has_gap_case(rows, gap_case)) line += judge(goal, find_ratio(goal, rows, gap_case)).words;
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + '\n';
+  }
+  return text + fmt::format("  {} of {} reached\n", reached, goals.size());
+}
+
+}  // namespace hearth::bench

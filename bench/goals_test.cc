@@ -1,0 +1,79 @@
+#include "bench/goals.h"
+
+#include <array>
+#include <set>
+
+#include <gtest/gtest.h>
+
+namespace hearth::bench {
+namespace {
+
+Row latency(const std::string& bench_case, const std::string& subject, double p50) {
+  return {.bench_case = bench_case, .subject = subject, .p50_us = p50, .n = 1};
+}
+
+Row rate(const std::string& bench_case, const std::string& subject, double per_s) {
+  return {.bench_case = bench_case, .subject = subject, .per_s = per_s, .n = 1};
+}
+
+constexpr std::array<Goal, 2> kGoals = {{
+    {.bench_case = "cold",
+     .subject = "hearth",
+     .peer = "crun",
+     .wanted = 1.0 / 8,
+     .words = "at most 1/8 of crun"},
+    {.bench_case = "rate",
+     .subject = "hearth",
+     .peer = "crun",
+     .bound = Bound::at_least,
+     .wanted = 5,
+     .words = "at least 5 x crun"},
+}};
+
+constexpr const char* kHeading =
+    "goals               wanted                    measured                    with gaps\n";
+
+TEST(GoalsTest, SayByWhatFactorTheyWereReachedOrMissed) {
+  const std::vector<Row> rows = {latency("cold", "hearth", 1000), latency("cold", "crun", 16000),
+                                 rate("rate", "crun", 100), rate("rate", "hearth", 250)};
+
+  EXPECT_EQ(format_goals(kGoals, rows),
+            std::string(kHeading) +
+                "  cold              at most 1/8 of crun        1/16.00  reached by 2.00 x\n"
+                "  rate              at least 5 x crun           2.50 x  missed by 2.00 x\n"
+                "  1 of 2 reached\n");
+}
+
+TEST(GoalsTest, LookAtTheCaseWithGapsTooWhichDoesNotCount) {
+  const std::vector<Row> rows = {latency("cold", "hearth", 1000), latency("cold", "crun", 4000),
+                                 latency("cold_gap", "hearth", 1000),
+                                 latency("cold_gap", "crun", 8000)};
+
+  EXPECT_EQ(format_goals(std::span(kGoals).first(1), rows),
+            std::string(kHeading) +
+                "  cold              at most 1/8 of crun         1/4.00  missed by 2.00 x    "
+                "1/8.00  reached by 1.00 x\n"
+                "  0 of 1 reached\n");
+}
+
+TEST(GoalsTest, AreNotReachedWithoutAFigureOrByAnImpossibleOne) {
+  EXPECT_EQ(format_goals(kGoals, {latency("cold", "hearth", -5), latency("cold", "crun", 4000),
+                                  rate("rate", "hearth", 250)}),
+            std::string(kHeading) +
+                "  cold              at most 1/8 of crun       not measured\n"
+                "  rate              at least 5 x crun         not measured\n"
+                "  0 of 2 reached\n");
+}
+
+TEST(GoalsTest, OfTheRuntimeAreEachStatedOnce) {
+  std::set<std::string> seen;
+  for (const Goal& goal : runtime_goals()) {
+    EXPECT_GT(goal.wanted, 0) << goal.words;
+    EXPECT_NE(goal.words.find(goal.peer), std::string_view::npos) << goal.words;
+    EXPECT_TRUE(seen.insert(std::string(goal.bench_case) + '/' + std::string(goal.peer)).second);
+  }
+  EXPECT_EQ(seen.size(), 12U);
+}
+
+}  // namespace
+}  // namespace hearth::bench

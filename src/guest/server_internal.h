@@ -1,0 +1,66 @@
+// What the server's files share.
+#pragma once
+
+#include <memory>
+
+#include "guest/server.h"
+
+namespace hearth::guest {
+
+// What an event is about: the kind in the top byte, a client's id or a pid below.
+inline constexpr std::uint64_t kKindShift = 56;
+enum class Tag : std::uint64_t {
+  listen = 1,
+  signals = 2,
+  spawner = 3,
+  boot = 4,
+  client = 5,
+  output = 6
+};
+constexpr std::uint64_t tag_of(Tag kind, std::uint64_t id = 0) {
+  return static_cast<std::uint64_t>(kind) << kKindShift | id;
+}
+
+// What detached commands wrote, per sandbox. Large enough for a traceback, small beside a sandbox.
+inline constexpr std::size_t kLogBytes = std::size_t{256} << 10;
+inline constexpr std::size_t kLogPiece = std::size_t{16} << 10;
+struct Server::Client {
+  std::uint64_t id = 0;
+  linux::Channel channel;
+  pid_t command = 0;      // that runs for it, or 0
+  bool spawning = false;  // its command is being born
+  bool reading_log = false;
+  bool follow_log = false;
+  std::uint64_t log_position = 0;
+};
+
+// A detached command that is started again when it ends.
+struct Server::Lasting {
+  ExecRequest request;
+  unsigned restarts = 0;
+  Duration pause{};  // before the next start
+  Deadline next_start = Deadline::never();
+};
+
+struct Server::Command {
+  std::uint64_t client = 0;  // 0: detached, or the client is gone
+  Deadline deadline = Deadline::never();
+  bool timed_out = false;
+  std::shared_ptr<Lasting> lasting;  // or none
+  Time started{};
+};
+
+struct Server::PendingSpawn {
+  std::uint64_t client = 0;
+  SpawnPlan plan;
+  std::vector<linux::Fd> stdio;
+  linux::Fd terminal;  // outer end, for the client
+  linux::Fd output;    // reading end of a detached one's output
+  Deadline deadline = Deadline::never();
+  bool detached = false;
+  bool only_end = false;
+  std::shared_ptr<Lasting> lasting;
+  Deadline patience = Deadline::never();
+};
+
+}  // namespace hearth::guest

@@ -1,0 +1,80 @@
+// How everything in a sandbox ends, and how some of it begins again.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "guest/server_internal.h"
+
+namespace hearth::guest {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A command that fails at once is not started again at once: the pause doubles, up to a minute, and
+// is short again after it ran for a while.
+constexpr Duration kFirstPause = 100ms;
+constexpr Duration kLongestPause = 60s;
+constexpr Duration kLongRun = 10s;
+
+bool is_due(const ExecRequest& request, unsigned restarts, const linux::ExitStatus& status) {
+  if (request.most_restarts != 0 && restarts >= request.most_restarts) return false;
+  const bool failed = status.code != 0 || status.signal != 0;
+  return request.restart == Restart::always || (request.restart == Restart::on_failure && failed);
+}
+
+}  // namespace
+
+void Server::begin_stop(Client& client, const StopRequest& request) {
+  // Below, "everybody" is everybody in our pid namespace.
+  if (::getpid() != 1) fail(Code::internal, "only PID 1 of a sandbox can end everything in it");
+  if (stop_client_ != 0) fail(Code::conflict, "the sandbox is being stopped already");
+  stop_client_ = client.id;
+  stop_deadline_ = Deadline::after(std::chrono::milliseconds(request.grace_milliseconds));
+  waiting_.clear();
+  // To everybody but us. Kills are left to the deadline, also one without any grace.
+  if (request.grace_milliseconds > 0) ::kill(-1, SIGTERM);
+  reap_children();
+}
+
+// Every orphan is our child: without children there is nobody.
+void Server::finish_stop_if_empty() {
+  if (stop_client_ == 0 || !pending_.empty()) return;
+  siginfo_t ended{};
+  if (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD) return;
+  const auto client = clients_.find(std::exchange(stop_client_, 0));
+  stop_deadline_ = Deadline::never();
+  if (client != clients_.end()) reply(*client->second, Exited{});
+}
+
+void Server::consider_restart(const Command& command, const linux::ExitStatus& status) {
+  const std::shared_ptr<Lasting>& lasting = command.lasting;
+  if (!lasting || command.timed_out || stop_client_ != 0) return;
+  if (!is_due(lasting->request, lasting->restarts, status)) return;
+  const bool ran_long = std::chrono::system_clock::now() - command.started > kLongRun;
+  lasting->pause = lasting->pause == Duration{} || ran_long
+                       ? kFirstPause
+                       : std::min(lasting->pause * 2, kLongestPause);
+  lasting->next_start = Deadline::after(lasting->pause);
+  ++lasting->restarts;
+  waiting_.push_back(lasting);
+}
+
+void Server::start_those_due() {
+  const auto due = std::ranges::partition(
+      waiting_, [](const auto& lasting) { return !lasting->next_start.passed(); });
+  const std::vector<std::shared_ptr<Lasting>> now(due.begin(), due.end());
+  waiting_.erase(due.begin(), due.end());
+  for (const auto& lasting : now) {
+    try {
+      enqueue(plan_exec(lasting->request, {}), lasting);
+    } catch (const Error& error) {
+      log_.append(fmt::format("hearth: '{}' could not be started again: {}\n",
+                              lasting->request.command.front(), error.what()));
+    }
+  }
+}
+
+}  // namespace hearth::guest
