@@ -20,6 +20,10 @@ void name_host(const HostNames& names);
 // struct sock_filter, one after the other.
 void install_filter(const std::string& filter);
 
+// Lets nobody inside set this process's resource limits, which takes the same ids as ours, all six
+// of them (prlimit(2)). For the calling thread.
+void differ_from_root();
+
 // Hides this process from its neighbours and gives up privileges for good: capabilities, and the
 // system calls that it took to get here. Throws Error; a guest that could not do all of it must not
 // serve.

@@ -16,6 +16,7 @@
 #include <cstddef>
 
 #include "base/error.h"
+#include "guest/confine.h"
 #include "linux/clone.h"
 
 namespace hearth::guest {
@@ -156,6 +157,7 @@ void Spawner::enter_limits(std::optional<linux::CapabilitySet> keep) {
     throw_errno("make a cgroup namespace");
   place_.join_files.clear();
   if (!keep) return;
+  differ_from_root();
   if (const int error = linux::give_up_capabilities(*keep); error != 0)
     throw_errno_text(error, "give up capabilities");
 }

@@ -135,8 +135,8 @@ KernelEntries kernel_entries;  // NOLINT: set before the first shell, never chan
 // the kernel would make worst.
 void find_kernel_entries() {
   for (const char* path :
-       {"proc/interrupts", "proc/kcore", "proc/keys", "proc/latency_stats", "proc/sched_debug",
-        "proc/timer_list", "sys/firmware", "sys/devices/virtual/powercap"}) {
+       {"proc/interrupts", "proc/kcore", "proc/keys", "proc/latency_stats", "proc/pressure",
+        "proc/sched_debug", "proc/timer_list", "sys/firmware", "sys/devices/virtual/powercap"}) {
     struct stat status{};
     if (::stat(path, &status) != 0) continue;
     (S_ISDIR(status.st_mode) ? kernel_entries.masked_folders : kernel_entries.masked_files)

@@ -83,6 +83,8 @@ ChosenImage LinuxRuntime::take_snapshot(Entry& entry) {
 }
 
 image::Image LinuxRuntime::commit(const std::string& id, const std::string& name) {
+  // Before the work: layers that nobody names stay until the next collection.
+  if (!image::is_image_name(name)) fail(Code::invalid, "'{}' is no name for an image", name);
   return with_living(id, [&](Entry& entry) {
     const ChosenImage snapshot = take_snapshot(entry);
     image::Image image;

@@ -4,6 +4,7 @@
 #include <linux/mount.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -27,10 +28,12 @@ std::string path_of(int fd) {
 
 void check_target(const MountSpec& mount, std::set<std::string>& seen) {
   const std::string& target = mount.target;
-  const bool plain = target.starts_with('/') && target.size() > 1 && target.size() < PATH_MAX &&
-                     target.find('\0') == std::string::npos &&
-                     (target + "/").find("/../") == std::string::npos;
-  if (!plain) fail(Code::invalid, "mount target '{}' is no absolute path without '..'", target);
+  const bool plain =
+      target.starts_with('/') && target.size() > 1 && target.size() < PATH_MAX &&
+      target.find('\0') == std::string::npos && (target + "/").find("/../") == std::string::npos &&
+      (target + "/").find("/./") == std::string::npos && target.find("//") == std::string::npos;
+  if (!plain)
+    fail(Code::invalid, "mount target '{}' is no absolute path without '.', '..' and '//'", target);
   for (const char* tree : {"/proc", "/sys", "/dev"}) {
     if (target == tree || (target + "/").starts_with(std::string(tree) + "/"))
       fail(Code::invalid, "nothing can be mounted on '{}'", target);
@@ -156,6 +159,17 @@ linux::Fd Volumes::mount_host(const MountSpec& mount, const MountOwner& owner) c
   if (::fstat(place.get(), &status) != 0) throw_errno("look at host path '{}'", mount.source);
   if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode))
     fail(Code::invalid, "host path '{}' is neither a folder nor a file", mount.source);
+  // What root inside writes there is the owner's: a setuid program of root's would be anybody's way
+  // to root out here.
+  struct statvfs system{};
+  if (::fstatvfs(place.get(), &system) != 0) throw_errno("look at host path '{}'", mount.source);
+  const bool of_root = status.st_uid == 0 || status.st_gid == 0;
+  if (of_root && !mount.read_only && (system.f_flag & ST_NOSUID) == 0) {
+    fail(Code::forbidden,
+         "host path '{}' is root's: mount it read-only, give it to another user and group, or "
+         "have it on a file system mounted nosuid",
+         mount.source);
+  }
   const linux::IdRange root{.first = owner.ids.first, .count = 1};
   const linux::Fd mapping = linux::make_user_namespace({.inside = status.st_uid, .range = root},
                                                        {.inside = status.st_gid, .range = root});

@@ -38,6 +38,7 @@ class LifeCase(unittest.TestCase):
         need_root()
         cls.shared = tempfile.mkdtemp(prefix="hearth-shared-")
         cls.addClassCleanup(shutil.rmtree, cls.shared)
+        os.chown(cls.shared, 1000, 1000)  # what is root's can only be mounted read-only
         cls.engine = Engine()
         cls.addClassCleanup(cls.engine.remove)
         cls.engine.start(*cls.options, *(("--allow-host-path", cls.shared) if not cls.options else ()))

@@ -193,9 +193,6 @@ void try_changing_the_network(Findings& findings, const Arguments&) {
   constexpr int kReplaceRules = 64;
   findings.must_fail("replace the rules",
                      ::setsockopt(fd, IPPROTO_IP, kReplaceRules, request.ifr_name, 8));
-  constexpr int kMark = 36;
-  const int mark = 1;
-  findings.must_fail("mark packets", ::setsockopt(fd, SOL_SOCKET, kMark, &mark, sizeof mark));
   struct {
     nlmsghdr head;
     unsigned char body[16];

@@ -22,7 +22,6 @@
 namespace hearth::escape {
 namespace {
 
-// The nursery, the guest's threads and the guest itself are all called this inside.
 void try_reading_pid_one(Findings& findings, const Arguments&) {
   for (const char* name : {"mem", "environ", "maps", "smaps", "auxv", "pagemap", "stack", "syscall",
                            "io", "personality", "task/1/mem", "task/1/environ"}) {
@@ -42,7 +41,9 @@ void try_reading_pid_one(Findings& findings, const Arguments&) {
   for (const char* name : {"mem", "oom_score_adj", "coredump_filter", "clear_refs", "uid_map",
                            "setgroups", "timerslack_ns", "comm", "attr/current", "sched"}) {
     const std::string path = std::string("/proc/1/") + name;
-    findings.must_fail("write " + path, ::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    // Whoever may open it is asked again when he writes.
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    findings.must_fail("write " + path, fd < 0 ? -1 : ::write(fd, "1", 1));
   }
 }
 
@@ -124,10 +125,10 @@ void prepare_setuid(Findings& findings, const Arguments& arguments) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
   bool done = ::write(fd, program.data(), program.size()) == static_cast<ssize_t>(program.size());
   ::close(fd);
-  // All capabilities there are, for whoever runs it.
+  // A capability that root inside has, for whoever runs it.
   struct {
     std::uint32_t magic = 0x02000001;
-    std::uint32_t sets[4] = {0xffffffff, 0, 0x1ff, 0};
+    std::uint32_t sets[4] = {1, 0, 0, 0};
   } all;
   ::setxattr(path.c_str(), "security.capability", &all, sizeof all, 0);
   done = done && ::chmod(path.c_str(), 06755) == 0;

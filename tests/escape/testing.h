@@ -78,9 +78,12 @@ class EscapeTest : public runtime::SandboxTest {
     bring_payload(runtime(), id);
     return id;
   }
+  void destroy_others() {
+    for (const std::string& id : others_) runtime().destroy(id);
+    others_.clear();
+  }
   void TearDown() override {
-    if (engine_)
-      for (const std::string& id : others_) runtime().destroy(id);
+    if (engine_) destroy_others();
     SandboxTest::TearDown();
   }
 

@@ -21,7 +21,7 @@ RECIPE = {
         "deb http://deb.debian.org/debian-security bookworm-security main",
     ],
     # What tests call, in sandboxes (the image 'host' is this machine's /usr) and outside.
-    "packages": ["busybox-static", "iproute2", "kmod", "procps", "python3-minimal", "util-linux"],
+    "packages": ["busybox-static", "iproute2", "kmod", "nftables", "procps", "python3-minimal", "util-linux"],
     "adder": hashlib.sha256((HERE / "add_kernel.sh").read_bytes()).hexdigest(),
 }
 

@@ -4,7 +4,7 @@ import re
 import typing
 
 # GoogleTest's own words. Parameterized tests add ", where ..." behind the name of one that failed.
-TEST = re.compile(r"^\[ +(RUN|OK|FAILED|SKIPPED) +\] ([\w/]+\.[\w/]+)(?:,.*)?(?: \((\d+) ms\))?$")
+TEST = re.compile(r"^\[ +(RUN|OK|FAILED|SKIPPED) +\] ([\w/]+\.[\w/]+)(?:,.*?)?(?: \((\d+) ms\))?$")
 # Output of the tests themselves that is kept to be shown if one fails: a storm must not fill memory.
 MOST_KEPT_LINES = 2000
 

@@ -9,11 +9,13 @@ Status 0: all passed; 1: not all; 77: skipped, because what it takes cannot be h
 What was said is kept in FOLDER/test-vm/: tests.log, and console.log of the kernel.
 """
 import argparse
+import fcntl
 import os
 import pathlib
 import re
 import secrets
 import selectors
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,8 +30,8 @@ SECONDS_FOR_ALL = 1800
 SECONDS_OF_SILENCE = 180
 
 SKIPPED = 77
-OUR_PROGRAMS = ["hearth-runtime", "hearth-guest", "hearth-unpack"]
-TEST_PROGRAMS = re.compile(r"^(\w+_kernel_test|sandbox_test|escape_test)$")
+OUR_PROGRAMS = ["hearth-runtime", "hearth-guest", "hearth-unpack", "escape-payload"]
+TEST_PROGRAMS = re.compile(r"^((?!cmake_)\w+_kernel_test|sandbox_test|escape_test)$")
 # The machine's own: a second C library would have to fit its loader.
 LIBRARIES_OF_THE_MACHINE = re.compile(r"^(lib(c|m|dl|rt|pthread|resolv)\.so|ld-linux)")
 
@@ -59,7 +61,7 @@ def libraries_of(program: pathlib.Path) -> dict[str, pathlib.Path]:
 
 def stripped(program: pathlib.Path) -> bytes:
     with tempfile.NamedTemporaryFile() as copy:
-        subprocess.run(["strip", "-o", copy.name, str(program)], check=True)
+        subprocess.run(["llvm-strip-19", "-o", copy.name, str(program)], check=True)
         return pathlib.Path(copy.name).read_bytes()
 
 
@@ -83,7 +85,7 @@ def make_ram_disk(machine: Machine, build: pathlib.Path, tests: list[str], texts
     return disk.pack()
 
 
-def qemu_command(machine: Machine, ram_disk: str, console: pathlib.Path) -> list[str]:
+def qemu_command(machine: Machine, ram_disk: pathlib.Path, console: pathlib.Path) -> list[str]:
     accelerator = os.environ.get("HEARTH_VM_ACCEL", "tcg,thread=multi")
     return [
         # It dies with us, however we die.
@@ -91,7 +93,7 @@ def qemu_command(machine: Machine, ram_disk: str, console: pathlib.Path) -> list
         "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
         # Five levels of page tables cost an emulated processor dearly.
         "-machine", "q35", "-accel", accelerator, "-cpu", "max,la57=off", "-smp", "2", "-m", "3G",
-        "-kernel", str(machine.kernel), "-initrd", ram_disk,
+        "-kernel", str(machine.kernel), "-initrd", str(ram_disk),
         "-append", "console=ttyS0 loglevel=5 panic=-1 cgroup_no_v1=all",
         # What is written to the disk is forgotten with the machine.
         "-drive", f"file={machine.disk},format=raw,if=virtio,snapshot=on",
@@ -139,10 +141,26 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def lock(folder: pathlib.Path):
+    """One run at a time in a folder: they share its files. Held as long as what is returned."""
+    folder.mkdir(parents=True, exist_ok=True)
+    held = (folder / "lock").open("w")
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        sys.exit(f"test-vm: another one runs in {folder}")
+    return held
+
+
 def test(arguments: argparse.Namespace) -> int:
     build = arguments.build.resolve()
     folder = build / "test-vm"
     require_programs()
+    with lock(folder):
+        return test_in(build, folder, arguments)
+
+
+def test_in(build: pathlib.Path, folder: pathlib.Path, arguments: argparse.Namespace) -> int:
     tests = build_programs(build, arguments.programs)
     machine = get_machine(folder / "machine")
 
@@ -152,11 +170,11 @@ def test(arguments: argparse.Namespace) -> int:
     if arguments.filter:
         texts["filter"] = arguments.filter
     console = folder / "console.log"
-    with tempfile.NamedTemporaryFile() as ram_disk:
-        ram_disk.write(make_ram_disk(machine, build, tests, texts))
-        ram_disk.flush()
-        reader = Reader(secret, lambda line: print(line, flush=True))
-        score = run_machine(qemu_command(machine, ram_disk.name, console), reader, folder / "tests.log")
+    console.write_text("")
+    ram_disk = folder / "initrd"
+    ram_disk.write_bytes(make_ram_disk(machine, build, tests, texts))
+    reader = Reader(secret, lambda line: print(line, flush=True))
+    score = run_machine(qemu_command(machine, ram_disk, console), reader, folder / "tests.log")
     if not score.finished:
         print("test-vm: the kernel's last words:", *console.read_text(errors="replace").splitlines()[-30:], sep="\n    ")
     print(f"{score.text()} in {time.monotonic() - started:.0f} s")
@@ -164,6 +182,7 @@ def test(arguments: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         sys.exit(test(parse_arguments()))
     except Unavailable as reason:
