@@ -201,7 +201,8 @@ void run(const Options& options) {
   linux::CgroupTree same_cgroups = linux::CgroupTree::open("hearth/" + tag);
   OnFailure close_corner([&] { same_cgroups.remove_tree(); });
   const std::string memory_path = find_memory(state_dir + "/runtime");
-  std::vector<std::string> kept = {"/proc", "/sys", "/dev", "/usr", state_dir, memory_path};
+  std::vector<std::string> kept = {"/proc",   "/sys",      "/dev",  "/usr",
+                                   state_dir, memory_path, programs};
   kept.insert(kept.end(), options.host_paths.begin(), options.host_paths.end());
   linux::make_slim_mount_namespace(kept);
   const linux::Fd slim_state = linux::open_file(state_dir, O_RDONLY | O_DIRECTORY);

@@ -25,6 +25,14 @@ namespace {
 constexpr std::uint64_t kNamespaces = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET |
                                       CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
 
+// The kernel takes the cgroup of a birth for the root of a cgroup namespace that is born with it,
+// and nobody below such a root may let others be born outside it (mount option nsdelegate). Where
+// commands are born beside the guest, the spawner therefore keeps the nursery's namespace, and the
+// others make their own.
+std::uint64_t namespaces_for(const ShellOrder& order) {
+  return order.command_cgroup ? kNamespaces & ~std::uint64_t{CLONE_NEWCGROUP} : kNamespaces;
+}
+
 std::string make_uuid() {
   std::array<unsigned char, 16> bytes{};
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
@@ -91,14 +99,18 @@ class Shell {
     build_stage(make_uuid());
     if (const int error = linux::limit_bounding_set(capabilities()); error != 0)
       throw_errno_text(error, "limit what can be had by executing programs");
+    const bool born_without_cgroup_namespace = static_cast<bool>(parts_.place.cgroup);
     Spawner spawner(std::move(parts_.place), capabilities());
+    if (born_without_cgroup_namespace && ::unshare(CLONE_NEWCGROUP) != 0)
+      throw_errno("make a cgroup namespace");
     parts_.boot.send(kReady);
 
     auto message = parts_.boot.receive();
     if (!message) return;
     const Assignment assignment = parse_assignment(message->bytes);
-    linux::Fd stage = take_on(assignment, message->fds);
+    // Before we give up our own rights: it may have more than we are left with.
     spawner.set_cpus(assignment.cpus);
+    linux::Fd stage = take_on(assignment, message->fds);
     ServerOptions options;
     options.listen = std::move(parts_.listen);
     if (assignment.client) options.first_client = linux::Channel(std::move(message->fds.back()));
@@ -190,7 +202,7 @@ class Nursery {
     const ShellOrder order = parse_shell_order(message.bytes);
     ShellParts parts = take_parts(order, std::move(message.fds));
     linux::Pipe go = linux::make_pipe();
-    linux::Forked newborn = linux::fork_into(kNamespaces, parts.guest_cgroup.get());
+    linux::Forked newborn = linux::fork_into(namespaces_for(order), parts.guest_cgroup.get());
     if (newborn.pid == 0) become_shell(std::move(parts), std::move(go));
     linux::write_id_maps(newborn.pid, order.ids);
     linux::write_all(go.write.get(), "g");

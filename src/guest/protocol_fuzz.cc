@@ -25,13 +25,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         guest::parse_reply(guest::encode(guest::parse_reply(bytes)));
         break;
       case 2:
-        guest::parse_boot_config(bytes);
+        guest::parse_assignment(bytes);
         break;
       case 3:
-        guest::parse_spawn_plan(bytes);
+        guest::parse_shell_order(bytes);
         break;
       case 4:
-        guest::parse_spawn_result(bytes);
+        guest::parse_nursery_config(bytes);
         break;
       default: {
         const std::size_t half = bytes.size() / 2;

@@ -158,6 +158,9 @@ void Spawner::enter_limits(std::optional<linux::CapabilitySet> keep) {
   place_.join_files.clear();
   if (!keep) return;
   differ_from_root();
+  // For the cgroup namespace of every newborn, who loses it again with execve: it is outside the
+  // bounding set.
+  if (place_.cgroup) keep->add(CAP_SYS_ADMIN);
   if (const int error = linux::give_up_capabilities(*keep); error != 0)
     throw_errno_text(error, "give up capabilities");
 }
@@ -231,7 +234,8 @@ SpawnResult Spawner::spawn() {
 
   alignas(16) static std::array<std::byte, std::size_t{64} << 10> stack;
   static_assert(sizeof(newborn_) == sizeof(pid_t) && std::atomic<pid_t>::is_always_lock_free);
-  const long pid = linux::clone_and_stand_still({.cgroup_fd = place_.cgroup.get(),
+  const long pid = linux::clone_and_stand_still({.namespaces = place_.cgroup ? CLONE_NEWCGROUP : 0U,
+                                                 .cgroup_fd = place_.cgroup.get(),
                                                  .run = be_born,
                                                  .argument = &birth,
                                                  .newborn = reinterpret_cast<pid_t*>(&newborn_)},

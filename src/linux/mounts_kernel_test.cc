@@ -169,7 +169,11 @@ TEST_F(MountTest, ASlimNamespaceHasOnlyWhatIsKept) {
               make_slim_mount_namespace({"/proc/", scratch + "/a/b"});
 
               std::vector<std::string> left;
-              for (const MountEntry& entry : mount_table()) left.push_back(entry.mount_point);
+              for (const MountEntry& entry : mount_table()) {
+                // What is above stays too: /tmp is a mount on some hosts.
+                if (entry.mount_point == "/" || !scratch.starts_with(entry.mount_point + "/"))
+                  left.push_back(entry.mount_point);
+              }
               std::ranges::sort(left);
               const std::vector<std::string> expected = {"/", "/proc", scratch, scratch + "/a",
                                                          scratch + "/a/b"};

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "kernel/testing.h"
+#include "linux/capabilities.h"
 
 namespace hearth::runtime {
 namespace {
@@ -41,6 +42,10 @@ TEST_F(Sandbox, HasNamespacesOfItsOwn) {
     const auto theirs = std::filesystem::read_symlink(fmt::format("/proc/{}/ns/{}", pid, kind));
     EXPECT_NE(theirs, std::filesystem::read_symlink(fmt::format("/proc/self/ns/{}", kind))) << kind;
   }
+}
+
+TEST_F(Sandbox, DoesNotSeeWhichCgroupsItIsIn) {
+  EXPECT_EQ(sh("cut -d: -f3 /proc/self/cgroup | sort -u").output, "/\n");
 }
 
 TEST_F(Sandbox, SeesItsOwnProcessesOnly) {
@@ -91,6 +96,8 @@ TEST_F(Sandbox, WritesWithoutTouchingTheHost) {
 TEST_F(Sandbox, CannotGainPrivileges) {
   EXPECT_EQ(sh("grep NoNewPrivs /proc/self/status | tr -d '\\t'").output, "NoNewPrivs:1\n");
   EXPECT_EQ(sh("grep Seccomp: /proc/self/status | tr -d '\\t'").output, "Seccomp:2\n");
+  EXPECT_EQ(sh("grep -E 'Cap(Prm|Eff|Bnd)' /proc/self/status | cut -f2 | sort -u").output,
+            fmt::format("{:016x}\n", linux::default_capabilities().bits()));
   EXPECT_NE(sh("mount -t tmpfs none /mnt").exited.status.code, 0);
   EXPECT_NE(sh("unshare -U true").exited.status.code, 0);
   EXPECT_NE(sh("mknod /tmp/sda b 8 0").exited.status.code, 0);
