@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include "cli/values.h"
 #include "linux/fd.h"
 #include "linux/pidfd.h"
+#include "linux/spawn_rules.h"
 #include "runtime/client.h"
 
 namespace hearth::cli {
@@ -65,39 +65,16 @@ std::string quote_all(const std::vector<std::string>& words) {
   return line;
 }
 
-// Owns what posix_spawn(3) is told.
-struct SpawnPlan {
-  SpawnPlan() {
-    posix_spawn_file_actions_init(&actions);
-    posix_spawnattr_init(&attributes);
-  }
-  SpawnPlan(const SpawnPlan&) = delete;
-  SpawnPlan& operator=(const SpawnPlan&) = delete;
-  ~SpawnPlan() {
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-  }
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-};
-
 // Starts a program that knows nothing of us but our stderr and the pipe. An errno, or 0.
 int spawn(const std::vector<std::string>& command, int ready_fd, int pipe_fd, pid_t& pid) {
-  SpawnPlan plan;
-  posix_spawn_file_actions_addopen(&plan.actions, STDIN_FILENO, "/dev/null", O_RDWR, 0);
-  posix_spawn_file_actions_adddup2(&plan.actions, STDIN_FILENO, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&plan.actions, pipe_fd, ready_fd);
-  sigset_t none;
-  sigset_t all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&plan.attributes, &none);
-  posix_spawnattr_setsigdefault(&plan.attributes, &all);
-  posix_spawnattr_setflags(&plan.attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  linux::SpawnRules rules;
+  rules.connect(-1, STDIN_FILENO);
+  rules.connect(-1, STDOUT_FILENO);
+  rules.connect(pipe_fd, ready_fd);
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
-  return ::posix_spawnp(&pid, words[0], &plan.actions, &plan.attributes, words.data(), environ);
+  return ::posix_spawnp(&pid, words[0], rules.actions(), rules.attributes(), words.data(), environ);
 }
 
 enum class Readiness { ready, ended, late };

@@ -43,16 +43,6 @@ inline linux::Fd blob(std::string_view bytes) {
   return linux::make_sealed_memfd("blob", bytes);
 }
 
-template <typename F>
-std::optional<Error> error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error;
-  }
-  return std::nullopt;
-}
-
 inline struct stat status_of(const std::string& path) {
   struct stat status{};
   if (::lstat(path.c_str(), &status) != 0) throw_errno("stat '{}'", path);

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,7 +12,19 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
+
 namespace hearth::image {
+
+template <typename F>
+std::optional<Error> error_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error;
+  }
+  return std::nullopt;
+}
 
 struct TarPart {
   std::string path;

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <unistd.h>
 
 #include <array>
@@ -11,49 +10,10 @@
 #include "base/error.h"
 #include "base/on_failure.h"
 #include "linux/sealed_memfd.h"
+#include "linux/spawn_rules.h"
 
 namespace hearth::registry {
 namespace {
-
-// posix_spawn's lists, which must be destroyed.
-class SpawnPlan {
- public:
-  SpawnPlan() {
-    posix_spawn_file_actions_init(&actions_);
-    posix_spawnattr_init(&attributes_);
-  }
-  SpawnPlan(const SpawnPlan&) = delete;
-  SpawnPlan& operator=(const SpawnPlan&) = delete;
-  ~SpawnPlan() {
-    posix_spawn_file_actions_destroy(&actions_);
-    posix_spawnattr_destroy(&attributes_);
-  }
-
-  void connect(int fd, int as) {
-    if (fd < 0) {
-      posix_spawn_file_actions_addopen(&actions_, as, "/dev/null", O_RDWR, 0);
-    } else {
-      posix_spawn_file_actions_adddup2(&actions_, fd, as);
-    }
-  }
-  // Whatever signals our threads block or ignore is no business of the program.
-  void use_ordinary_signals() {
-    sigset_t set;
-    sigemptyset(&set);
-    posix_spawnattr_setsigmask(&attributes_, &set);
-    sigaddset(&set, SIGPIPE);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    posix_spawnattr_setsigdefault(&attributes_, &set);
-    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  }
-  const posix_spawn_file_actions_t* actions() const { return &actions_; }
-  const posix_spawnattr_t* attributes() const { return &attributes_; }
-
- private:
-  posix_spawn_file_actions_t actions_{};
-  posix_spawnattr_t attributes_{};
-};
 
 // True until the pipe ends.
 bool read_more(int fd, std::string& output) {
@@ -72,11 +32,10 @@ linux::Pidfd start_program(const std::vector<std::string>& arguments,
   std::vector<char*> argv;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
-  SpawnPlan plan;
+  linux::SpawnRules plan;
   plan.connect(streams.input_fd, STDIN_FILENO);
   plan.connect(streams.output_fd, STDOUT_FILENO);
   plan.connect(streams.error_fd, STDERR_FILENO);
-  plan.use_ordinary_signals();
   pid_t pid = 0;
   const int error =
       ::posix_spawnp(&pid, argv[0], plan.actions(), plan.attributes(), argv.data(), environ);

@@ -1,14 +1,13 @@
 #include "runtime/nursery.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <charconv>
 
 #include "base/error.h"
+#include "linux/spawn_rules.h"
 
 namespace hearth::runtime {
 namespace {
@@ -23,39 +22,14 @@ constexpr Duration kPatience = 20s;
 constexpr int kChannelFd = 3;
 constexpr int kProgramFd = 4;
 
-// Owns what posix_spawn(3) is told.
-struct SpawnRules {
-  SpawnRules() {
-    posix_spawn_file_actions_init(&actions);
-    posix_spawnattr_init(&attributes);
-  }
-  SpawnRules(const SpawnRules&) = delete;
-  SpawnRules& operator=(const SpawnRules&) = delete;
-  ~SpawnRules() {
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-  }
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-};
-
 pid_t start_program(int program_fd, int channel_fd) {
   HEARTH_ASSERT(program_fd > kProgramFd && channel_fd > kProgramFd);
-  SpawnRules rules;
-  posix_spawn_file_actions_addopen(&rules.actions, STDIN_FILENO, "/dev/null", O_RDWR, 0);
-  posix_spawn_file_actions_adddup2(&rules.actions, STDIN_FILENO, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&rules.actions, STDIN_FILENO, STDERR_FILENO);
-  posix_spawn_file_actions_adddup2(&rules.actions, channel_fd, kChannelFd);
-  posix_spawn_file_actions_adddup2(&rules.actions, program_fd, kProgramFd);
-  // What whoever started us left open would be open in every sandbox.
-  posix_spawn_file_actions_addclosefrom_np(&rules.actions, kProgramFd + 1);
-  sigset_t none;
-  sigset_t all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&rules.attributes, &none);
-  posix_spawnattr_setsigdefault(&rules.attributes, &all);
-  posix_spawnattr_setflags(&rules.attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  linux::SpawnRules rules;
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) rules.connect(-1, fd);
+  rules.connect(channel_fd, kChannelFd);
+  rules.connect(program_fd, kProgramFd);
+  // It would be open in every sandbox.
+  rules.close_from(kProgramFd + 1);
 
   const std::string path = fmt::format("/proc/self/fd/{}", kProgramFd);
   std::string name = "hearth-guest";
@@ -64,7 +38,7 @@ pid_t start_program(int program_fd, int channel_fd) {
   char* const environment[] = {nullptr};
   pid_t pid = 0;
   const int error =
-      ::posix_spawn(&pid, path.c_str(), &rules.actions, &rules.attributes, command, environment);
+      ::posix_spawn(&pid, path.c_str(), rules.actions(), rules.attributes(), command, environment);
   if (error != 0) throw_errno_text(error, "start a nursery");
   return pid;
 }

@@ -12,20 +12,11 @@
 
 namespace hearth::unpack {
 
+using image::error_of;
 using image::TarPart;
 
 inline linux::Fd file_of(std::string_view bytes) {
   return linux::make_sealed_memfd("archive", bytes);
-}
-
-template <typename F>
-std::optional<Error> error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error;
-  }
-  return std::nullopt;
 }
 
 }  // namespace hearth::unpack

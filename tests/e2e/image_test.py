@@ -16,8 +16,8 @@ class ImageTest(unittest.TestCase):
     def setUpClass(cls):
         need_root()
         cls.layer = busybox_layer()
-        cls.image = Image([cls.layer, tar_of({"work/hello": b"hello from a layer\n"})],
-                          {"Cmd": ["cat", "hello"], "Env": ["GREETING=hi"], "WorkingDir": "/work"})
+        cls.image = Image([cls.layer, tar_of({"app/hello": b"hello from a layer\n"})],
+                          {"Cmd": ["cat", "hello"], "Env": ["GREETING=hi"], "WorkingDir": "/app"})
         cls.registry = Registry()
         cls.addClassCleanup(cls.registry.stop)
         cls.engine = Engine().start()
@@ -52,7 +52,7 @@ class ImageTest(unittest.TestCase):
         return complaints[0]
 
     def expect_it_runs(self, name):
-        self.assertEqual(self.done("run", "--rm", "--image", name, "--", "cat", "/work/hello").stdout,
+        self.assertEqual(self.done("run", "--rm", "--image", name, "--", "cat", "/app/hello").stdout,
                          "hello from a layer\n")
 
     def test_pull_list_inspect_run_remove(self):
@@ -88,7 +88,7 @@ class ImageTest(unittest.TestCase):
         name = self.registry.push("config", "1", self.image)
         self.done("image", "pull", "--plain-http", name)
         said = self.done("run", "--rm", "--image", name, "--", "sh", "-c", "pwd; echo $GREETING; cat hello").stdout
-        self.assertEqual(said, "/work\nhi\nhello from a layer\n")
+        self.assertEqual(said, "/app\nhi\nhello from a layer\n")
 
     def test_pull_by_digest(self):
         self.registry.push("digest", "1", self.image)

@@ -50,7 +50,7 @@ def busybox_layer():
     need("busybox")
     busybox = pathlib.Path(shutil.which("busybox")).read_bytes()
     links = {f"bin/{name}": "busybox" for name in ("sh", "cat", "echo", "ls", "id", "env", "pwd", "sleep")}
-    users = b"root:x:0:0:root:/root:/bin/sh\napp:x:1000:1000::/work:/bin/sh\n"
+    users = b"root:x:0:0:root:/root:/bin/sh\napp:x:1000:1000::/app:/bin/sh\n"
     return tar_of({"bin/busybox": busybox, **links, "root/.keep": b"", "etc/passwd": users})
 
 
