@@ -1,7 +1,8 @@
 // hearth-guest: PID 1 of every sandbox. hearth-runtime starts a few of them as nurseries, which
 // copy themselves for each sandbox; not meant to be run by hand.
 //
-// A nursery has one thread; a guest has two: one serves, one starts commands.
+// A nursery has one thread; a guest has two: one serves, one starts commands. More come when
+// somebody speaks to one of its surfaces.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "doors.h"
 #include "guest/nursery.h"
 
 namespace {
@@ -43,7 +45,7 @@ int main(int argc, char** argv) {
   std::memset(argv[1], 0, std::strlen(argv[1]));
   ::close(kProgramFd);
   try {
-    guest::run_nursery(linux::Channel(linux::Fd(kChannelFd)));
+    guest::run_nursery(linux::Channel(linux::Fd(kChannelFd)), open_doors);
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "hearth-guest: nursery: %s\n", error.what());

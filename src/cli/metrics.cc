@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "net/http.h"
+#include "http/http.h"
 #include "net/server.h"
 #include "net/workers.h"
 
@@ -13,9 +13,10 @@ namespace {
 
 net::Router make_router(runtime::RuntimeClient& runtime, net::Workers& workers, Time started) {
   net::Router router;
-  router.add("GET", "/healthz", [](const net::Request&) { return net::text_response(200, "ok"); });
-  const auto metrics = [&runtime, started](const net::Request&) {
-    net::Response response{.body = render_metrics(runtime.list(), runtime.hello(), started)};
+  router.add("GET", "/healthz",
+             [](const http::Request&) { return http::text_response(200, "ok"); });
+  const auto metrics = [&runtime, started](const http::Request&) {
+    http::Response response{.body = render_metrics(runtime.list(), runtime.hello(), started)};
     response.headers.set("Content-Type", "text/plain; version=0.0.4; charset=utf-8");
     return response;
   };

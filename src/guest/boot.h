@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "guest/surfaces.h"
 #include "linux/namespaces.h"
 
 namespace hearth::guest {
@@ -67,8 +68,10 @@ struct Assignment {
   std::uint32_t layers = 0;
   std::uint32_t usr_layers = 0;
   std::vector<Attachment> attachments;
-  std::string hosts;        // texts for /etc; empty: the image's own stays
-  std::string resolv_conf;  //
+  std::string hosts;                  // texts for /etc; empty: the image's own stays
+  std::string resolv_conf;            //
+  std::vector<SurfacePort> surfaces;  // that listen in the sandbox's network
+  std::string token;                  // that they ask for; empty: none
   bool client = false;
 };
 

@@ -88,8 +88,8 @@ std::vector<int> borrow(std::span<const linux::Fd> fds) {
 
 class Shell {
  public:
-  Shell(ShellParts parts, const NurseryConfig& config)
-      : parts_(std::move(parts)), config_(config) {}
+  Shell(ShellParts parts, const NurseryConfig& config, const OpenDoors& open_doors)
+      : parts_(std::move(parts)), config_(config), open_doors_(open_doors) {}
 
   // From birth to the end of the sandbox.
   void live() {
@@ -117,10 +117,13 @@ class Shell {
     message.reset();
     options.boot = std::move(parts_.boot);
     options.stage = std::move(stage);
-    options.environment = assignment.environment;
-    options.user = assignment.user;
-    options.directory = assignment.directory;
-    Server(std::move(options), spawner).run();
+    options.doors = make_doors(assignment.surfaces);
+    options.open_doors = open_doors_;
+    Core core({.environment = assignment.environment,
+               .user = assignment.user,
+               .directory = assignment.directory,
+               .token = assignment.token});
+    Server(std::move(options), core, spawner).run();
   }
 
   void complain(const char* why) noexcept {
@@ -158,11 +161,13 @@ class Shell {
 
   ShellParts parts_;
   const NurseryConfig& config_;
+  const OpenDoors& open_doors_;
 };
 
 class Nursery {
  public:
-  explicit Nursery(linux::Channel channel) : channel_(std::move(channel)) {}
+  Nursery(linux::Channel channel, OpenDoors open_doors)
+      : channel_(std::move(channel)), open_doors_(std::move(open_doors)) {}
 
   void run() {
     const auto first = channel_.receive();
@@ -217,7 +222,7 @@ class Nursery {
     const bool mapped = ::read(go.read.get(), &byte, 1) == 1;
     go.read.reset();
     ::signal(SIGCHLD, SIG_DFL);
-    Shell shell(std::move(parts), config_);
+    Shell shell(std::move(parts), config_, open_doors_);
     int status = 1;
     try {
       if (mapped) shell.live();
@@ -229,13 +234,14 @@ class Nursery {
   }
 
   linux::Channel channel_;
+  OpenDoors open_doors_;
   NurseryConfig config_;
 };
 
 }  // namespace
 
-void run_nursery(linux::Channel channel) {
-  Nursery(std::move(channel)).run();
+void run_nursery(linux::Channel channel, OpenDoors open_doors) {
+  Nursery(std::move(channel), std::move(open_doors)).run();
 }
 
 }  // namespace hearth::guest

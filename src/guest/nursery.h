@@ -7,12 +7,14 @@
 // every sandbox begins with.
 #pragma once
 
+#include "guest/surfaces.h"
 #include "linux/channel.h"
 
 namespace hearth::guest {
 
 // Serves orders (see boot.h) until the channel closes. Copies are reaped by the kernel: whoever
-// cares about their end holds a pidfd. Throws Error.
-void run_nursery(linux::Channel channel);
+// cares about their end holds a pidfd. `open_doors` is what a guest serves its surfaces with.
+// Throws Error.
+void run_nursery(linux::Channel channel, OpenDoors open_doors);
 
 }  // namespace hearth::guest

@@ -40,8 +40,8 @@ Deadline deadline_of(const ExecRequest& request) {
 
 }  // namespace
 
-Server::Server(ServerOptions options, Spawner& spawner)
-    : options_(std::move(options)), spawner_(spawner), log_(kLogBytes) {
+Server::Server(ServerOptions options, Core& core, Spawner& spawner)
+    : options_(std::move(options)), core_(core), spawner_(spawner), log_(kLogBytes) {
   // The sandbox's orphans are ours also where we are not PID 1 (tests).
   ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   sigset_t child;
@@ -58,6 +58,8 @@ Server::Server(ServerOptions options, Spawner& spawner)
   watch(signals_.get(), tag_of(Tag::signals), EPOLLIN);
   watch(spawner_.fd(), tag_of(Tag::spawner), EPOLLIN);
   if (options_.boot) watch(options_.boot.fd(), tag_of(Tag::boot), EPOLLIN);
+  watch(core_.fd(), tag_of(Tag::core), EPOLLIN);
+  for (const Door& door : options_.doors) watch(door.listen.get(), tag_of(Tag::door), EPOLLIN);
   if (options_.first_client) add_client(std::move(options_.first_client));
 }
 
@@ -107,6 +109,11 @@ void Server::handle_event(std::uint64_t tag, std::uint32_t events) {
     case Tag::output:
       if (read_output(id)) feed_log_readers();
       return;
+    case Tag::core:
+      while (auto arrival = core_.take_arrival()) add_client(std::move(*arrival));
+      return;
+    case Tag::door:
+      return open_doors();
     case Tag::client:
       break;
   }
@@ -138,6 +145,12 @@ void Server::add_client(linux::Channel channel) {
   client->channel = std::move(channel);
   watch(client->channel.fd(), tag_of(Tag::client, client->id), EPOLLIN);
   clients_.emplace(client->id, std::move(client));
+}
+
+void Server::open_doors() {
+  if (options_.doors.empty()) return;  // by another event before this one
+  for (const Door& door : options_.doors) unwatch(door.listen.get());
+  options_.open_doors(std::exchange(options_.doors, {}), core_);
 }
 
 void Server::drop_client(std::uint64_t id) {
@@ -224,9 +237,10 @@ void Server::begin_exec(Client& client, const ExecRequest& request, std::vector<
 
 Server::PendingSpawn Server::plan_exec(const ExecRequest& request, std::vector<linux::Fd> fds) {
   PendingSpawn pending;
-  pending.plan = plan_command(request, {.environment = options_.environment,
-                                        .user = options_.user,
-                                        .directory = options_.directory});
+  const Settings settings = core_.settings();
+  pending.plan = plan_command(request, {.environment = settings.environment,
+                                        .user = settings.user,
+                                        .directory = settings.directory});
   pending.deadline = deadline_of(request);
   pending.detached = request.detached;
   pending.only_end = request.only_end && !request.detached && !request.terminal;

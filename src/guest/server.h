@@ -13,9 +13,11 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "guest/core.h"
 #include "guest/log_ring.h"
 #include "guest/protocol.h"
 #include "guest/spawner.h"
+#include "guest/surfaces.h"
 #include "linux/channel.h"
 #include "linux/fd.h"
 #include "linux/pidfd.h"
@@ -24,18 +26,17 @@ namespace hearth::guest {
 
 struct ServerOptions {
   linux::Fd listen;
-  linux::Channel boot;  // see boot.h; empty: nobody to report to
-  std::vector<std::string> environment;
-  std::string user = "root";
-  std::string directory;        // where commands start; empty: the user's home
+  linux::Channel boot;          // see boot.h; empty: nobody to report to
   linux::Channel first_client;  // connected already; or none
   linux::Fd stage;              // handed to whoever says hello (stage.h); or none
+  std::vector<Door> doors;      // of surfaces; closed until somebody knocks
+  OpenDoors open_doors;         // with them
 };
 
 class Server {
  public:
-  // `spawner` must outlive the server.
-  Server(ServerOptions options, Spawner& spawner);
+  // `core` and `spawner` must outlive the server.
+  Server(ServerOptions options, Core& core, Spawner& spawner);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
   ~Server();
@@ -53,6 +54,7 @@ class Server {
   void handle_event(std::uint64_t tag, std::uint32_t events);
   void accept_clients();
   void add_client(linux::Channel channel);
+  void open_doors();
   void read_client(Client& client);
   void handle_request(Client& client, linux::Message message);
   void begin_exec(Client& client, const ExecRequest& request, std::vector<linux::Fd> fds);
@@ -84,6 +86,7 @@ class Server {
   void unwatch(int fd) const;
 
   ServerOptions options_;
+  Core& core_;
   linux::Fd epoll_;
   linux::Fd signals_;
   linux::Fd proc_;

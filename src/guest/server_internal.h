@@ -15,7 +15,9 @@ enum class Tag : std::uint64_t {
   spawner = 3,
   boot = 4,
   client = 5,
-  output = 6
+  output = 6,
+  core = 7,
+  door = 8
 };
 constexpr std::uint64_t tag_of(Tag kind, std::uint64_t id = 0) {
   return static_cast<std::uint64_t>(kind) << kKindShift | id;

@@ -39,11 +39,13 @@ class GuestServer : public testing::Test {
     if (server_ == 0) {
       ServerOptions options;
       options.listen = std::move(listen);
-      options.environment = {"FROM_SANDBOX=yes"};
-      options.user = std::to_string(::geteuid()) + ":" + std::to_string(::getegid());
+      Settings settings;
+      settings.environment = {"FROM_SANDBOX=yes"};
+      settings.user = std::to_string(::geteuid()) + ":" + std::to_string(::getegid());
       try {
+        Core core(std::move(settings));
         Spawner spawner({});
-        Server(std::move(options), spawner).run();
+        Server(std::move(options), core, spawner).run();
       } catch (const std::exception& error) {
         std::fprintf(stderr, "guest: %s\n", error.what());
       }

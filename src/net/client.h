@@ -18,9 +18,8 @@
 
 #include "base/clock.h"
 #include "net/connect.h"
-#include "net/http.h"
-#include "net/limits.h"
 #include "net/websocket.h"
+#include "net/words.h"
 
 namespace hearth::net {
 

@@ -10,8 +10,8 @@
 #include "base/on_failure.h"
 #include "net/connection_internal.h"
 #include "net/refusal_internal.h"
-#include "net/target.h"
 #include "net/websocket_internal.h"
+#include "net/words.h"
 #include "net/workers.h"
 
 namespace hearth::net {

@@ -17,10 +17,10 @@
 
 #include "net/ahead_internal.h"
 #include "net/byte_stream.h"
-#include "net/limits.h"
 #include "net/message_internal.h"
 #include "net/router.h"
 #include "net/stream.h"
+#include "net/words.h"
 
 namespace hearth::net {
 

@@ -1,9 +1,5 @@
-#include <time.h>
-
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <cstring>
 #include <utility>
 
 #include <boost/asio/error.hpp>
@@ -22,57 +18,6 @@ constexpr std::size_t kSmall = 4 << 10;
 
 // As much as one read of a large body takes: what a unix socket hands over at once anyway.
 constexpr std::size_t kWindow = 64 << 10;
-
-bool is_token(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](unsigned char c) {
-    return c > 0x20 && c < 0x7F && std::strchr("\"(),/:;<=>?@[\\]{}", c) == nullptr;
-  });
-}
-
-bool is_field_value(std::string_view text) {
-  return std::ranges::all_of(text,
-                             [](unsigned char c) { return (c >= 0x20 && c != 0x7F) || c == '\t'; });
-}
-
-void append_field(std::string& out, const Field& field) {
-  if (!is_token(field.name) || !is_field_value(field.value)) {
-    fail(Code::internal, "header field '{}' has a character that cannot be sent", field.name);
-  }
-  out.append(field.name).append(": ").append(field.value).append("\r\n");
-}
-
-bool is_framing(std::string_view name) {
-  constexpr std::array kNames = {"Connection", "Content-Length", "Transfer-Encoding", "Keep-Alive"};
-  return std::ranges::any_of(kNames, [&](auto known) { return equal_ignoring_case(name, known); });
-}
-
-void append_fields(std::string& out, const Headers& headers, const std::vector<Field>& framing) {
-  for (const Field& field : headers) {
-    if (!is_framing(field.name)) append_field(out, field);
-  }
-  for (const Field& field : framing) append_field(out, field);
-  out += "\r\n";
-}
-
-// Formatted once a second for each thread.
-const std::string& date_text() {
-  thread_local time_t when = 0;
-  thread_local std::string text;
-  const time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  if (now != when) {
-    tm parts{};
-    gmtime_r(&now, &parts);
-    std::array<char, 40> buffer{};
-    text.assign(buffer.data(),
-                strftime(buffer.data(), buffer.size(), "%a, %d %b %Y %H:%M:%S GMT", &parts));
-    when = now;
-  }
-  return text;
-}
-
-std::string status_line(unsigned status) {
-  return fmt::format("HTTP/1.1 {} {}\r\n", status, reason_phrase(status));
-}
 
 }  // namespace
 
@@ -179,29 +124,6 @@ asio::awaitable<error_code> MessageReader::fill(Duration patience) {
   end_ += got.bytes;
   last_fill_full_ = got.bytes == room;
   co_return got.error;
-}
-
-std::string render_head(const Response& response, const std::vector<Field>& framing) {
-  std::string out = status_line(response.status);
-  if (response.headers.find("Date") == nullptr) append_field(out, {"Date", date_text()});
-  append_fields(out, response.headers, framing);
-  return out;
-}
-
-std::string render_head(const Request& request, const std::vector<Field>& framing) {
-  const bool sendable =
-      is_token(request.method) && !request.target.empty() &&
-      std::ranges::all_of(request.target, [](unsigned char c) { return c > 0x20 && c != 0x7F; });
-  if (!sendable) fail(Code::invalid, "cannot send a request for '{}'", request.target);
-  std::string out = fmt::format("{} {} HTTP/1.1\r\n", request.method, request.target);
-  append_fields(out, request.headers, framing);
-  return out;
-}
-
-std::string render_upgrade(const Response& response) {
-  std::string out = status_line(response.status);
-  for (const Field& field : response.headers) append_field(out, field);
-  return out + "\r\n";
 }
 
 Gather chunk(std::string& size_line, std::string_view bytes) {

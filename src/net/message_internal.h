@@ -9,11 +9,8 @@
 
 #include <boost/asio/awaitable.hpp>
 
-#include "net/body_internal.h"
 #include "net/byte_stream.h"
-#include "net/head_internal.h"
-#include "net/http.h"
-#include "net/limits.h"
+#include "net/words.h"
 
 namespace hearth::net {
 
@@ -71,14 +68,6 @@ class MessageReader {
   std::size_t shown_ = 0;        // bytes of the piece that the caller is looking at
   bool last_fill_full_ = false;  // the last read took all the room there was
 };
-
-// The head of a message as text, with `framing` in place of whatever the headers say about it.
-// Throws Error(internal) for a field that would not be one field on the wire.
-std::string render_head(const Response& response, const std::vector<Field>& framing);
-std::string render_head(const Request& request, const std::vector<Field>& framing);
-
-// The head of a 101: the headers as they are.
-std::string render_upgrade(const Response& response);
 
 // A chunk as Gather wants it; `size_line` is made here and must outlive the write.
 Gather chunk(std::string& size_line, std::string_view bytes);

@@ -1,8 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "net/body_internal.h"
-#include "net/head_internal.h"
 #include "net/message_internal.h"
+#include "net/words.h"
 
 namespace hearth::net {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "base/error.h"
-#include "net/http.h"
 #include "net/router.h"
+#include "net/words.h"
 
 namespace hearth::net {
 

@@ -3,7 +3,7 @@
 #include <set>
 #include <utility>
 
-#include "net/target.h"
+#include "net/words.h"
 
 namespace hearth::net {
 namespace {

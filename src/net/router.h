@@ -22,7 +22,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
-#include "net/http.h"
+#include "net/words.h"
 
 namespace hearth::net {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "net/router.h"
-#include "net/target.h"
+#include "net/words.h"
 
 namespace hearth::net {
 namespace {

@@ -14,9 +14,9 @@
 #include <string>
 
 #include "base/clock.h"
-#include "net/limits.h"
 #include "net/router.h"
 #include "net/tls.h"
+#include "net/words.h"
 
 namespace hearth::net {
 

@@ -17,7 +17,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "base/clock.h"
-#include "net/http.h"
+#include "net/words.h"
 
 namespace hearth::net {
 

@@ -7,9 +7,8 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "net/byte_stream.h"
-#include "net/http.h"
-#include "net/limits.h"
 #include "net/websocket.h"
+#include "net/words.h"
 
 namespace hearth::net {
 

@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "base/error.h"
-#include "net/target.h"
+#include "http/target.h"
 
 namespace hearth::registry {
 namespace {
@@ -30,7 +30,7 @@ bool is_host_text(std::string_view host) {
 
 // "/path?query", or it throws.
 std::string check_target(std::string_view text) {
-  const auto target = net::parse_target(text);
+  const auto target = http::parse_target(text);
   if (!target || !target->authority.empty() || text.front() != '/') {
     fail(Code::invalid, "a URL with bytes in it that may not be there");
   }
@@ -108,7 +108,7 @@ Url resolve(const Url& base, std::string_view location) {
 }
 
 std::string form_encode(std::string_view text) {
-  return net::percent_encode(text);
+  return http::percent_encode(text);
 }
 
 }  // namespace hearth::registry

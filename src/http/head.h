@@ -10,10 +10,10 @@
 #include <string>
 #include <string_view>
 
-#include "net/http.h"
-#include "net/limits.h"
+#include "http/http.h"
+#include "http/limits.h"
 
-namespace hearth::net {
+namespace hearth::http {
 
 enum class BodyKind {
   none,       // the message ends with its head
@@ -66,4 +66,4 @@ std::optional<Problem> parse_request_head(std::string_view bytes, const Limits& 
 std::optional<Problem> parse_response_head(std::string_view bytes, const Limits& limits,
                                            bool for_head, Head& head);
 
-}  // namespace hearth::net
+}  // namespace hearth::http

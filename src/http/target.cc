@@ -1,11 +1,11 @@
-#include "net/target.h"
+#include "http/target.h"
 
 #include <algorithm>
 
 #include "base/error.h"
-#include "net/http.h"
+#include "http/http.h"
 
-namespace hearth::net {
+namespace hearth::http {
 namespace {
 
 int hex_digit(char c) {
@@ -135,4 +135,4 @@ std::optional<std::string> find_query_parameter(std::string_view query, std::str
   return std::nullopt;
 }
 
-}  // namespace hearth::net
+}  // namespace hearth::http

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 
-namespace hearth::net {
+namespace hearth::http {
 
 struct Limits {
   // Room for a bearer token of a few KiB and a selector in the query; more is a 431.
@@ -35,4 +35,4 @@ struct Timeouts {
   Duration write = std::chrono::seconds(30);
 };
 
-}  // namespace hearth::net
+}  // namespace hearth::http

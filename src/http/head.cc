@@ -1,5 +1,7 @@
 // Beast splits and checks the lines; what it would let pass, or leave to its caller, is checked
 // here before and after.
+#include "http/head.h"
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -7,9 +9,7 @@
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
 
-#include "net/head_internal.h"
-
-namespace hearth::net {
+namespace hearth::http {
 namespace {
 
 namespace http = boost::beast::http;
@@ -202,4 +202,4 @@ std::optional<Problem> parse_response_head(std::string_view bytes, const Limits&
   return std::nullopt;
 }
 
-}  // namespace hearth::net
+}  // namespace hearth::http

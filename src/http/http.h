@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 
-namespace hearth::net {
+namespace hearth::http {
 
 struct Field {
   std::string name;
@@ -98,4 +98,4 @@ bool equal_ignoring_case(std::string_view left, std::string_view right);
 // whether their lengths are equal.) For tokens and signatures.
 bool equal_constant_time(std::string_view left, std::string_view right);
 
-}  // namespace hearth::net
+}  // namespace hearth::http

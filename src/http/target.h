@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace hearth::net {
+namespace hearth::http {
 
 // Borrows the text that it was parsed from.
 struct Target {
@@ -40,4 +40,4 @@ std::vector<std::pair<std::string, std::string>> query_parameters(std::string_vi
 // The first parameter of that name. Throws Error(invalid) for a query that does not decode.
 std::optional<std::string> find_query_parameter(std::string_view query, std::string_view name);
 
-}  // namespace hearth::net
+}  // namespace hearth::http

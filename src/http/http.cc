@@ -1,13 +1,11 @@
-#include "net/http.h"
+#include "http/http.h"
 
 #include <algorithm>
 #include <array>
 
-#include <openssl/crypto.h>
-
 #include "base/json_text.h"
 
-namespace hearth::net {
+namespace hearth::http {
 namespace {
 
 constexpr char lower(char c) {
@@ -192,7 +190,12 @@ bool equal_ignoring_case(std::string_view left, std::string_view right) {
 }
 
 bool equal_constant_time(std::string_view left, std::string_view right) {
-  return left.size() == right.size() && CRYPTO_memcmp(left.data(), right.data(), left.size()) == 0;
+  if (left.size() != right.size()) return false;
+  // Volatile: the compiler may not leave when it has seen a difference.
+  volatile unsigned char difference = 0;
+  for (std::size_t i = 0; i < left.size(); ++i)
+    difference = difference | static_cast<unsigned char>(left[i] ^ right[i]);
+  return difference == 0;
 }
 
-}  // namespace hearth::net
+}  // namespace hearth::http

@@ -1,8 +1,8 @@
-#include "net/http.h"
+#include "http/http.h"
 
 #include <gtest/gtest.h>
 
-namespace hearth::net {
+namespace hearth::http {
 namespace {
 
 TEST(Headers, AreFoundWithoutRegardToCase) {
@@ -75,4 +75,4 @@ TEST(Request, AParameterThatThePatternLacksIsOurMistake) {
 }
 
 }  // namespace
-}  // namespace hearth::net
+}  // namespace hearth::http

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "net/head_internal.h"
+#include "http/head.h"
 
-namespace hearth::net {
+namespace hearth::http {
 
 class BodyDecoder {
  public:
@@ -38,4 +38,4 @@ class BodyDecoder {
   std::size_t trailer_bytes_ = 0;
 };
 
-}  // namespace hearth::net
+}  // namespace hearth::http

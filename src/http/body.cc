@@ -1,8 +1,8 @@
+#include "http/body.h"
+
 #include <algorithm>
 
-#include "net/body_internal.h"
-
-namespace hearth::net {
+namespace hearth::http {
 namespace {
 
 // A chunk's size and its extensions, which nobody uses; or one trailer field. A reader's buffer
@@ -93,4 +93,4 @@ bool BodyDecoder::take_size(std::string_view line) {
   return true;
 }
 
-}  // namespace hearth::net
+}  // namespace hearth::http

@@ -1,10 +1,10 @@
-#include "net/target.h"
+#include "http/target.h"
 
 #include <gtest/gtest.h>
 
 #include "base/error.h"
 
-namespace hearth::net {
+namespace hearth::http {
 namespace {
 
 TEST(Target, OriginFormIsPathAndQuery) {
@@ -79,4 +79,4 @@ TEST(Query, IsReadInOrder) {
 }
 
 }  // namespace
-}  // namespace hearth::net
+}  // namespace hearth::http

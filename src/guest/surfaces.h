@@ -1,0 +1,41 @@
+// The surfaces of a sandbox: who may talk to it over its own network, in whose language.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "guest/core.h"
+#include "linux/fd.h"
+
+namespace hearth::guest {
+
+// Crosses process boundaries as a number: do not renumber.
+enum class Surface : std::uint8_t {
+  envd = 1,         // processes and files, as the E2B SDKs call them
+  interpreter = 2,  // code cells, as the E2B code interpreter SDKs call them
+  runtime_api = 3,  // commands and files, as the Kubernetes agent-sandbox SDKs call them
+  sandboxd = 4,     // files, as the newer of these do
+};
+
+struct SurfacePort {
+  Surface surface = Surface::envd;
+  std::uint16_t port = 0;
+
+  bool operator==(const SurfacePort&) const = default;
+};
+
+struct Door {
+  Surface surface = Surface::envd;
+  linux::Fd listen;
+};
+
+// Listening sockets on all addresses of this network namespace. Throws Error.
+std::vector<Door> make_doors(const std::vector<SurfacePort>& ports);
+
+// Begins to serve, in threads of its own, and returns. Called once, when somebody knocks for the
+// first time: a sandbox that nobody talks to this way pays for its sockets and nothing else. The
+// core outlives everything.
+using OpenDoors = std::function<void(std::vector<Door> doors, Core& core)>;
+
+}  // namespace hearth::guest
