@@ -42,6 +42,9 @@ struct Perform {
   int operator()(const cli::ResumeOptions& options) const { return cli::resume(options); }
   int operator()(const cli::CommitOptions& options) const { return cli::commit(options); }
   int operator()(const cli::ForkOptions& options) const { return cli::fork(options); }
+  int operator()(const cli::ForwardOptions& options) const { return cli::forward(options); }
+  int operator()(const cli::PortsOptions& options) const { return cli::ports(options); }
+  int operator()(const cli::ConfigureOptions& options) const { return cli::configure(options); }
   int operator()(const cli::PolicyOptions& options) const { return cli::set_policy(options); }
   int operator()(const cli::StatsOptions& options) const { return cli::stats(options); }
   int operator()(const cli::VolumeLsOptions& options) const { return cli::list_volumes(options); }

@@ -171,6 +171,10 @@ Order parse_run(const CommandLine& line) {
   parser.option("--disk", disk, "SIZE", "what may be written to files [1g]");
   NetworkParser network(parser, "--network", "none, world, or listed: what --allow names [world]");
   MountParser mounts(parser);
+  std::vector<std::string> serve;
+  parser.options("--serve", serve, "SURFACE[:PORT]",
+                 "what listens inside: envd, code, runtime-api, sandboxd, or all");
+  parser.option("--token-file", options.token_file, "FILE", "what surfaces ask for is in there");
   options.command = command.finish(parser.parse_with_command(0));
   options.state_dir = parser.state_dir();
   if (!memory.empty()) options.limits.memory_bytes = parse_size("--memory", memory);
@@ -179,6 +183,9 @@ Order parse_run(const CommandLine& line) {
   if (!disk.empty()) options.limits.disk_bytes = parse_size("--disk", disk);
   options.network = network.finish();
   mounts.finish(options);
+  options.surfaces = parse_surfaces("--serve", serve);
+  if (!options.token_file.empty() && options.surfaces.empty())
+    fail(Code::invalid, "--token-file goes with --serve: nobody else would ask for it");
   if (!restart.empty()) parse_restart(restart, options.command);
   check_run(options);
   return options;
@@ -309,6 +316,9 @@ Order parse_order(const CommandLine& line) {
       {"fork", parse_fork},
       {"network", parse_policy},
       {"stats", parse_stats},
+      {"forward", parse_forward},
+      {"ports", parse_ports},
+      {"configure", parse_configure},
       {"volume", parse_volumes},
   };
   const auto parser = kParsers.find(line.verb);

@@ -7,6 +7,7 @@
 
 #include "cli/image.h"
 #include "cli/life.h"
+#include "cli/surface.h"
 #include "cli/verbs.h"
 
 namespace hearth::cli {
@@ -16,11 +17,11 @@ struct Help {
   std::string text;
 };
 
-using Order =
-    std::variant<Help, UpOptions, RunOptions, ExecOptions, LsOptions, InspectOptions, RmOptions,
-                 LogsOptions, VersionOptions, EnvOptions, DoctorOptions, ImageOrder, PauseOptions,
-                 ResumeOptions, StopOptions, CommitOptions, ForkOptions, PolicyOptions,
-                 StatsOptions, VolumeLsOptions, VolumeRmOptions>;
+using Order = std::variant<Help, UpOptions, RunOptions, ExecOptions, LsOptions, InspectOptions,
+                           RmOptions, LogsOptions, VersionOptions, EnvOptions, DoctorOptions,
+                           ImageOrder, PauseOptions, ResumeOptions, StopOptions, CommitOptions,
+                           ForkOptions, PolicyOptions, StatsOptions, VolumeLsOptions,
+                           VolumeRmOptions, ForwardOptions, PortsOptions, ConfigureOptions>;
 
 struct CommandLine {
   std::string verb;       // as known to find_verb_help(); empty: none was given

@@ -115,6 +115,31 @@ TEST(CommandLineTest, UpTakesPorts) {
   EXPECT_EQ(options.listen, "::1");
 }
 
+TEST(CommandLineTest, RunTakesSurfaces) {
+  using guest::Surface;
+  const auto options =
+      parse<RunOptions>({"run", "-d", "--serve", "envd,code:1234", "--serve", "sandboxd"});
+  EXPECT_EQ(options.surfaces,
+            (std::vector<guest::SurfacePort>{{.surface = Surface::envd, .port = 49983},
+                                             {.surface = Surface::interpreter, .port = 1234},
+                                             {.surface = Surface::sandboxd, .port = 8080}}));
+  EXPECT_EQ(parse<RunOptions>({"run", "-d", "--serve", "all"}).surfaces.size(), 4u);
+  for (const char* wrong : {"ftp", "", "envd:0", "envd:x", "envd,envd", "envd:70000"})
+    EXPECT_THROW(parse<RunOptions>({"run", "-d", "--serve", wrong}), Error) << wrong;
+  EXPECT_THROW(parse<RunOptions>({"run", "-d", "--token-file", "x"}), Error);
+}
+
+TEST(CommandLineTest, ForwardTakesPorts) {
+  const auto options = parse<ForwardOptions>({"forward", "box", "80", "3000:8080", "0:9"});
+  EXPECT_EQ(options.id, "box");
+  EXPECT_EQ(options.ports, (std::vector<ForwardedPort>{{.local = 80, .inside = 80},
+                                                       {.local = 3000, .inside = 8080},
+                                                       {.local = 0, .inside = 9}}));
+  EXPECT_THROW(parse<ForwardOptions>({"forward", "box"}), Error);
+  EXPECT_THROW(parse<ForwardOptions>({"forward", "box", "1:0"}), Error);
+  EXPECT_THROW(parse<ForwardOptions>({"forward", "box", "1:2:3"}), Error);
+}
+
 TEST(CommandLineTest, AnEndBecomesAnExitCode) {
   EXPECT_EQ(exit_code_of({.status = {.code = 7}}), 7);
   EXPECT_EQ(exit_code_of({.status = {.signal = 9}}), 137);

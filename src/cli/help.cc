@@ -11,7 +11,7 @@
 namespace hearth::cli {
 namespace {
 
-constexpr std::array<VerbHelp, 19> kVerbs = {{
+constexpr std::array<VerbHelp, 22> kVerbs = {{
     {.name = "up",
      .summary = "start the engine on this machine and stay until Ctrl-C",
      .usage = "[OPTIONS]",
@@ -50,6 +50,7 @@ Examples:
   hearth run -d --name build --memory 2g --cpus 4
   hearth run --rm --image python:3.12 -it
   hearth run --rm --network none -v cache:/cache -v /srv/data:/data:ro -- ls /data
+  hearth run -d --name box --serve envd,code --token-file token
   hearth run --rm --allow 10.1.0.0/16:443/tcp --secret /run/key=key.pem -- ./fetch
   hearth run --rm --timeout 5s --pids 64 -e LANG=C -w /tmp -- sh -c 'sleep 60')"},
     {.name = "exec",
@@ -137,6 +138,30 @@ Examples:
   hearth network build --mode none
   hearth network build --allow 1.1.1.1:443/tcp --allow 10.1.0.0/16
   hearth network build --mode world --deny 10.0.0.0/8 --open 192.168.1.5:5432/tcp)"},
+    {.name = "forward",
+     .summary = "bring ports of a sandbox to this machine's loopback",
+     .usage = "[OPTIONS] ID [LOCAL:]PORT...",
+     .footer =
+         R"(Stays until Ctrl-C. Works whatever the sandbox's network is, also for what listens on
+its loopback only. LOCAL 0 takes a free port; what was taken is printed.
+
+Examples:
+  hearth forward box 8080
+  hearth forward box 3000:8080 0:49983)"},
+    {.name = "ports",
+     .summary = "tell which ports somebody listens on in a sandbox",
+     .usage = "[OPTIONS] ID",
+     .footer = R"(Examples:
+  hearth ports box
+  hearth ports -f box)"},
+    {.name = "configure",
+     .summary = "make a sandbox that was made ahead of time somebody's",
+     .usage = "[OPTIONS] ID",
+     .footer = R"(All of it happens or nothing, and only once in a sandbox's life.
+
+Examples:
+  hearth configure box -e API=https://example.com -u user -w /work
+  hearth configure box --hostname alice --secret /run/key=key.pem --token-file token)"},
     {.name = "stats",
      .summary = "show what sandboxes use: processors, memory, disks, network",
      .usage = "[OPTIONS] [ID...]",
@@ -194,7 +219,7 @@ std::string overview() {
   std::string text = "hearth " HEARTH_VERSION
                      ": sandboxes for programs you do not trust\n\n"
                      "usage: hearth [--state-dir DIR] VERB [OPTIONS]\n\n";
-  for (const VerbHelp& verb : kVerbs) text += fmt::format("  {:<9}{}\n", verb.name, verb.summary);
+  for (const VerbHelp& verb : kVerbs) text += fmt::format("  {:<11}{}\n", verb.name, verb.summary);
   text +=
       "\n'hearth VERB --help' tells more about one of them.\n"
       "The engine is found by --state-dir or HEARTH_STATE_DIR; else in /var/lib/hearth for root,\n"

@@ -36,6 +36,9 @@ Order parse_stop(const CommandLine& line);
 Order parse_commit(const CommandLine& line);
 Order parse_fork(const CommandLine& line);
 Order parse_policy(const CommandLine& line);
+Order parse_forward(const CommandLine& line);
+Order parse_ports(const CommandLine& line);
+Order parse_configure(const CommandLine& line);
 Order parse_stats(const CommandLine& line);
 Order parse_volumes(const CommandLine& line);
 

@@ -5,6 +5,7 @@
 #include "base/on_failure.h"
 #include "cli/command.h"
 #include "cli/image_names.h"
+#include "cli/surface.h"
 #include "cli/verbs.h"
 #include "runtime/client.h"
 
@@ -21,6 +22,8 @@ runtime::SandboxSpec spec_of(const RunOptions& options, runtime::RuntimeClient& 
   spec.network = choose_policy(options.network, !runtime.hello().network.empty());
   spec.mounts = options.mounts;
   for (const SecretFile& secret : options.secrets) spec.mounts.push_back(read_secret(secret));
+  spec.surfaces = options.surfaces;
+  if (!options.token_file.empty()) spec.token = read_token(options.token_file);
   spec.ends_with_client = options.remove;
   return spec;
 }

@@ -32,6 +32,9 @@ std::string to_json(const runtime::Sandbox& sandbox) {
   std::string command;
   for (const std::string& word : sandbox.default_command)
     command += (command.empty() ? "" : ",") + json_quote(word);
+  JsonObject surfaces;
+  for (const guest::SurfacePort& one : sandbox.surfaces)
+    surfaces.number(guest::to_string(one.surface), one.port);
   JsonObject object;
   object.text("id", sandbox.id)
       .text("state", runtime::to_string(sandbox.state))
@@ -40,6 +43,7 @@ std::string to_json(const runtime::Sandbox& sandbox) {
       .number("pid", static_cast<std::uint64_t>(sandbox.pid))
       .text("address", sandbox.address)
       .raw("default_command", '[' + command + ']')
+      .raw("surfaces", surfaces.str())
       .raw("limits", to_json(sandbox.limits))
       .raw("usage", to_json(sandbox.usage));
   return object.str();

@@ -70,6 +70,8 @@ struct RunOptions {
   NetworkOptions network;
   std::vector<runtime::MountSpec> mounts;
   std::vector<SecretFile> secrets;
+  std::vector<guest::SurfacePort> surfaces;
+  std::string token_file;
 };
 
 struct ExecOptions {

@@ -15,15 +15,6 @@ std::uint32_t read_count(wire::Reader& in) {
   return count;
 }
 
-SurfacePort read_surface(wire::Reader& in) {
-  const std::uint8_t surface = in.u8();
-  const std::uint32_t port = in.u32();
-  if (surface < 1 || surface > static_cast<std::uint8_t>(Surface::sandboxd))
-    fail(Code::invalid, "there is no surface {}", surface);
-  if (port < 1 || port > 65535) fail(Code::invalid, "there is no port {}", port);
-  return {.surface = static_cast<Surface>(surface), .port = static_cast<std::uint16_t>(port)};
-}
-
 }  // namespace
 
 std::string encode(const NurseryConfig& config) {
@@ -71,9 +62,7 @@ std::string encode(const Assignment& assignment) {
   out.u32(static_cast<std::uint32_t>(assignment.attachments.size()));
   for (const Attachment& one : assignment.attachments) out.text(one.target).boolean(one.folder);
   out.text(assignment.hosts).text(assignment.resolv_conf);
-  out.u32(static_cast<std::uint32_t>(assignment.surfaces.size()));
-  for (const SurfacePort& one : assignment.surfaces)
-    out.u8(static_cast<std::uint8_t>(one.surface)).u32(one.port);
+  put(out, assignment.surfaces);
   out.text(assignment.token).boolean(assignment.client);
   return std::move(out).take();
 }
@@ -99,8 +88,7 @@ Assignment parse_assignment(std::string_view bytes) {
     }
     assignment.hosts = in.text();
     assignment.resolv_conf = in.text();
-    for (std::uint32_t left = read_count(in); left > 0; --left)
-      assignment.surfaces.push_back(read_surface(in));
+    assignment.surfaces = read_surface_ports(in);
     assignment.token = in.text();
     assignment.client = in.boolean();
     return assignment;

@@ -102,4 +102,29 @@ void Connection::read_log(bool follow, const std::function<void(const std::strin
   }
 }
 
+linux::Fd Connection::connect(std::uint16_t port) {
+  channel_.send(encode(Request(ConnectRequest{.port = port})));
+  linux::Message message = next(Deadline::never());
+  expect<Connected>(message);
+  if (message.fds.size() != 1) throw_unexpected();
+  return std::move(message.fds.front());
+}
+
+std::vector<std::uint16_t> Connection::ports() {
+  channel_.send(encode(Request(PortsRequest{})));
+  return expect<Ports>(next(Deadline::never())).listening;
+}
+
+void Connection::follow_ports(
+    const std::function<bool(const std::vector<std::uint16_t>&)>& changed) {
+  channel_.send(encode(Request(PortsRequest{.follow = true})));
+  while (changed(expect<Ports>(next(Deadline::never())).listening)) {
+  }
+}
+
+void Connection::configure(const Configuration& configuration, Deadline deadline) {
+  channel_.send(encode(Request(ConfigureRequest{.configuration = configuration})), {}, deadline);
+  expect<Configured>(next(deadline));
+}
+
 }  // namespace hearth::guest

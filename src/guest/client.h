@@ -53,6 +53,17 @@ class Connection {
   // long as the sandbox lives, if `follow`).
   void read_log(bool follow, const std::function<void(const std::string&)>& output);
 
+  // A stream to a port inside, on its loopback.
+  linux::Fd connect(std::uint16_t port);
+
+  // The ports that somebody inside listens on.
+  std::vector<std::uint16_t> ports();
+  // Calls `changed` with them now, and whenever they have changed; until it returns false.
+  void follow_ports(const std::function<bool(const std::vector<std::uint16_t>&)>& changed);
+
+  // Once in a sandbox's life; throws Error(conflict) after that.
+  void configure(const Configuration& configuration, Deadline deadline);
+
   int fd() const { return channel_.fd(); }
 
  private:

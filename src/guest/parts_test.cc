@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "guest/boot.h"
 #include "guest/log_ring.h"
+#include "guest/ports.h"
 #include "guest/protocol.h"
 #include "guest/spawner.h"
 #include "guest/users.h"
@@ -89,6 +90,45 @@ TEST(GuestProtocol, RefusesWhatIsNone) {
   EXPECT_THROW(parse_reply("\x02\x01"), Error);
 }
 
+TEST(GuestProtocol, CarriesConfigurations) {
+  Configuration sent;
+  sent.environment = {"A=b"};
+  sent.user = "user";
+  sent.token = "secret";
+  sent.hosts = "127.0.0.1 box";
+  sent.files = {{.path = "/run/key", .content = std::string("\0k", 2), .mode = 0440, .user = "0"}};
+
+  const Configuration read =
+      std::get<ConfigureRequest>(parse_request(encode(Request(ConfigureRequest{sent}))))
+          .configuration;
+
+  EXPECT_EQ(read.environment, sent.environment);
+  EXPECT_EQ(read.user, "user");
+  EXPECT_EQ(read.token, "secret");
+  EXPECT_EQ(read.hosts, sent.hosts);
+  ASSERT_EQ(read.files.size(), 1u);
+  EXPECT_EQ(read.files[0].content, sent.files[0].content);
+  EXPECT_EQ(read.files[0].mode, 0440u);
+}
+
+TEST(Ports, AreThoseThatListen) {
+  const std::string_view text =
+      "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n"
+      "   0: 00000000:C34F 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0\n"
+      "   1: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0\n"
+      "   2: 0100007F:1F90 0100007F:9999 01 00000000:00000000 00:00000000 00000000     0\n"
+      "   3: 00000000000000000000000000000000:1F90 00000000000000000000000000000000:0000 0A 0\n"
+      "   4: nonsense 0 0A\n   5: 0:zz 0:0 0A\n\n 6:";
+  EXPECT_EQ(parse_listening(text), (std::vector<std::uint16_t>{8080, 49999}));
+}
+
+TEST(Surfaces, HaveNamesAndPorts) {
+  EXPECT_EQ(find_surface("code"), Surface::interpreter);
+  EXPECT_EQ(find_surface("shell"), std::nullopt);
+  EXPECT_EQ(to_string(Surface::runtime_api), "runtime-api");
+  EXPECT_EQ(usual_port(Surface::envd), 49983);
+}
+
 TEST(Boot, MessagesAreReadAsTheyWereWritten) {
   const NurseryConfig config{.common_filter = std::string("\0\1\2", 3), .capabilities = 0xff};
   EXPECT_EQ(parse_nursery_config(encode(config)).common_filter, config.common_filter);
@@ -105,12 +145,16 @@ TEST(Boot, MessagesAreReadAsTheyWereWritten) {
   assignment.cpus = {1, 3};
   assignment.attachments = {{.target = "/data", .folder = false}};
   assignment.resolv_conf = "nameserver";
+  assignment.surfaces = {{.surface = Surface::sandboxd, .port = 80}};
+  assignment.token = "secret";
   const Assignment read = parse_assignment(encode(assignment));
   EXPECT_EQ(read.hostname, "box");
   EXPECT_EQ(read.cpus, assignment.cpus);
   EXPECT_EQ(read.attachments.at(0).target, "/data");
   EXPECT_FALSE(read.attachments.at(0).folder);
   EXPECT_EQ(read.resolv_conf, "nameserver");
+  EXPECT_EQ(read.surfaces, assignment.surfaces);
+  EXPECT_EQ(read.token, "secret");
 }
 
 TEST(Boot, RefusesWhatIsNone) {

@@ -6,8 +6,26 @@ namespace hearth::guest {
 namespace {
 
 // On the wire: do not renumber.
-enum class RequestKind : std::uint8_t { hello = 1, exec = 2, signal = 3, log = 4, stop = 5 };
-enum class ReplyKind : std::uint8_t { hello = 1, started = 2, exited = 3, failed = 4, output = 5 };
+enum class RequestKind : std::uint8_t {
+  hello = 1,
+  exec = 2,
+  signal = 3,
+  log = 4,
+  stop = 5,
+  connect = 10,
+  ports = 11,
+  configure = 12
+};
+enum class ReplyKind : std::uint8_t {
+  hello = 1,
+  started = 2,
+  exited = 3,
+  failed = 4,
+  output = 5,
+  connected = 10,
+  ports = 11,
+  configured = 12
+};
 
 void put(wire::Writer& out, const HelloRequest&) {
   out.u8(static_cast<std::uint8_t>(RequestKind::hello));
@@ -41,6 +59,19 @@ void put(wire::Writer& out, const StopRequest& request) {
   out.u8(static_cast<std::uint8_t>(RequestKind::stop)).u32(request.grace_milliseconds);
 }
 
+void put(wire::Writer& out, const ConnectRequest& request) {
+  out.u8(static_cast<std::uint8_t>(RequestKind::connect)).u32(request.port);
+}
+
+void put(wire::Writer& out, const PortsRequest& request) {
+  out.u8(static_cast<std::uint8_t>(RequestKind::ports)).boolean(request.follow);
+}
+
+void put(wire::Writer& out, const ConfigureRequest& request) {
+  out.u8(static_cast<std::uint8_t>(RequestKind::configure));
+  put(out, request.configuration);
+}
+
 void put(wire::Writer& out, const Hello& reply) {
   out.u8(static_cast<std::uint8_t>(ReplyKind::hello)).u32(reply.protocol).text(reply.version);
 }
@@ -66,6 +97,20 @@ void put(wire::Writer& out, const Output& reply) {
   out.u8(static_cast<std::uint8_t>(ReplyKind::output)).text(reply.bytes);
 }
 
+void put(wire::Writer& out, const Connected&) {
+  out.u8(static_cast<std::uint8_t>(ReplyKind::connected));
+}
+
+void put(wire::Writer& out, const Ports& reply) {
+  out.u8(static_cast<std::uint8_t>(ReplyKind::ports));
+  out.u32(static_cast<std::uint32_t>(reply.listening.size()));
+  for (const std::uint16_t port : reply.listening) out.u32(port);
+}
+
+void put(wire::Writer& out, const Configured&) {
+  out.u8(static_cast<std::uint8_t>(ReplyKind::configured));
+}
+
 template <typename Messages>
 std::string encode_any(const Messages& message) {
   wire::Writer out;
@@ -77,6 +122,20 @@ std::uint16_t read_terminal_size(wire::Reader& in) {
   const std::uint32_t value = in.u32();
   if (value > UINT16_MAX) fail(Code::invalid, "a terminal of {} rows or columns", value);
   return static_cast<std::uint16_t>(value);
+}
+
+std::uint16_t read_port(wire::Reader& in) {
+  const std::uint32_t port = in.u32();
+  if (port < 1 || port > UINT16_MAX) fail(Code::invalid, "there is no port {}", port);
+  return static_cast<std::uint16_t>(port);
+}
+
+Ports read_ports(wire::Reader& in) {
+  const std::uint32_t count = in.u32();
+  if (count > UINT16_MAX) fail(Code::invalid, "a list of {} ports", count);
+  Ports reply;
+  for (std::uint32_t i = 0; i < count; ++i) reply.listening.push_back(read_port(in));
+  return reply;
 }
 
 ExecRequest read_exec(wire::Reader& in) {
@@ -112,6 +171,12 @@ Request read_request(wire::Reader& in) {
       return LogRequest{.follow = in.boolean()};
     case RequestKind::stop:
       return StopRequest{.grace_milliseconds = in.u32()};
+    case RequestKind::connect:
+      return ConnectRequest{.port = read_port(in)};
+    case RequestKind::ports:
+      return PortsRequest{.follow = in.boolean()};
+    case RequestKind::configure:
+      return ConfigureRequest{.configuration = read_configuration(in)};
   }
   fail(Code::invalid, "there is no guest request {}", kind);
 }
@@ -145,6 +210,12 @@ Reply read_reply(wire::Reader& in) {
     }
     case ReplyKind::output:
       return Output{.bytes = in.text()};
+    case ReplyKind::connected:
+      return Connected{};
+    case ReplyKind::ports:
+      return read_ports(in);
+    case ReplyKind::configured:
+      return Configured{};
   }
   fail(Code::invalid, "there is no guest reply {}", kind);
 }

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "guest/configuration.h"
 #include "linux/pidfd.h"
 
 namespace hearth::guest {
@@ -75,7 +76,24 @@ struct LogRequest {
   bool follow = false;
 };
 
-using Request = std::variant<HelloRequest, ExecRequest, SignalRequest, LogRequest, StopRequest>;
+// A connection to a port inside, on its loopback: answered with Connected and the descriptor.
+struct ConnectRequest {
+  std::uint16_t port = 0;
+};
+
+// Which ports somebody inside listens on: answered with Ports; with `follow` again and again, when
+// they have changed.
+struct PortsRequest {
+  bool follow = false;
+};
+
+// Makes a sandbox somebody's, once. Answered with Configured.
+struct ConfigureRequest {
+  Configuration configuration;
+};
+
+using Request = std::variant<HelloRequest, ExecRequest, SignalRequest, LogRequest, StopRequest,
+                             ConnectRequest, PortsRequest, ConfigureRequest>;
 
 struct Hello {
   std::uint32_t protocol = kProtocolVersion;
@@ -101,7 +119,15 @@ struct Output {
   std::string bytes;
 };
 
-using Reply = std::variant<Hello, Started, Exited, Failed, Output>;
+struct Connected {};
+
+struct Ports {
+  std::vector<std::uint16_t> listening;  // sorted
+};
+
+struct Configured {};
+
+using Reply = std::variant<Hello, Started, Exited, Failed, Output, Connected, Ports, Configured>;
 
 std::string encode(const Request& request);
 std::string encode(const Reply& reply);

@@ -196,11 +196,16 @@ void Server::handle_request(Client& client, linux::Message message) {
   }
   if (const auto* signal = std::get_if<SignalRequest>(&request))
     return signal_command(client, *signal);
-  if (client.command != 0 || client.spawning || client.reading_log) {
+  if (client.command != 0 || client.spawning || client.reading_log || client.follows_ports) {
     fail(Code::conflict, "this connection is busy with another request");
   }
   if (const auto* log = std::get_if<LogRequest>(&request)) return start_log(client, *log);
   if (const auto* stop = std::get_if<StopRequest>(&request)) return begin_stop(client, *stop);
+  if (const auto* port = std::get_if<ConnectRequest>(&request))
+    return connect_to_port(client, *port);
+  if (const auto* ports = std::get_if<PortsRequest>(&request)) return start_ports(client, *ports);
+  if (const auto* late = std::get_if<ConfigureRequest>(&request))
+    return become_somebodys(client, *late);
   begin_exec(client, std::get<ExecRequest>(request), std::move(message.fds));
 }
 
@@ -395,6 +400,7 @@ void Server::check_deadlines() {
     ::kill(-1, SIGKILL);
   }
   start_those_due();
+  if (ports_due_.passed()) tell_of_ports();
   if (!pending_.empty() && pending_.front().patience.passed()) {
     spawner_.kill_newborn();
     pending_.front().patience = Deadline::after(kSpawnPatience);
@@ -410,6 +416,7 @@ int Server::next_wait_milliseconds() const {
   for (const auto& [pid, command] : commands_) no_later_than(command.deadline);
   for (const auto& lasting : waiting_) no_later_than(lasting->next_start);
   no_later_than(stop_deadline_);
+  no_later_than(ports_due_);
   return wait;
 }
 

@@ -67,6 +67,10 @@ class Server {
   void start_log(Client& client, const LogRequest& request);
   void pump_log(Client& client);
   void signal_command(Client& client, const SignalRequest& request);
+  void connect_to_port(Client& client, const ConnectRequest& request);
+  void start_ports(Client& client, const PortsRequest& request);
+  void tell_of_ports();
+  void become_somebodys(Client& client, const ConfigureRequest& request);
   void reply(Client& client, const Reply& reply, int fd = -1);
   void drop_client(std::uint64_t id);
 
@@ -106,6 +110,8 @@ class Server {
   std::vector<std::shared_ptr<Lasting>> waiting_;  // to be started again
   std::uint64_t stop_client_ = 0;                  // who wants everything to end
   Deadline stop_deadline_ = Deadline::never();     // then what is left is killed
+  Deadline ports_due_ = Deadline::never();         // to be looked at again
+  bool configured_ = false;
   bool kept_ = false;
   bool done_ = false;
 };

@@ -34,6 +34,8 @@ struct Server::Client {
   bool reading_log = false;
   bool follow_log = false;
   std::uint64_t log_position = 0;
+  bool follows_ports = false;
+  std::vector<std::uint16_t> ports;  // that it was told of
 };
 
 // A detached command that is started again when it ends.

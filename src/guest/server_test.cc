@@ -2,12 +2,16 @@
 // tested with real sandboxes.
 #include "guest/server.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -289,6 +293,55 @@ TEST_F(GuestServer, TakesACommandLineOfAMegabyte) {
   request.command.push_back("one");
 
   EXPECT_EQ(run(request).output, "100000 1\n");
+}
+
+TEST_F(GuestServer, TellsOfPortsAndConnectsToThem) {
+  linux::Fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::listen(listener.get(), 1), 0);  // on a port that the kernel chooses
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  ASSERT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const std::uint16_t port = ntohs(address.sin_port);
+
+  EXPECT_TRUE(std::ranges::binary_search(connect().ports(), port));
+  const linux::Fd near = connect().connect(port);
+  const linux::Fd far(::accept(listener.get(), nullptr, nullptr));
+  linux::write_all(near.get(), "hello");
+  char text[5];
+  EXPECT_EQ(::recv(far.get(), text, 5, MSG_WAITALL), 5);
+
+  Connection follower = connect();
+  int seen = 0;
+  follower.follow_ports([&](const std::vector<std::uint16_t>& ports) {
+    const bool listed = std::ranges::binary_search(ports, port);
+    if (++seen == 1) {
+      EXPECT_TRUE(listed);
+      listener.reset();
+      return true;
+    }
+    return listed;  // until it is gone
+  });
+  EXPECT_THROW(connect().connect(port), Error);
+}
+
+TEST_F(GuestServer, IsConfiguredOnceAndAtOnce) {
+  Configuration configuration;
+  configuration.environment = {"FROM_SANDBOX=no", "TENANT=alice"};
+  configuration.directory = folder_path_;
+  configuration.files = {{.path = folder_path_ + "/deep/er/key", .content = "secret", .mode = 0440},
+                         {.path = "relative", .content = "x"}};
+
+  // One file that is no good, and nothing has happened.
+  EXPECT_THROW(connect().configure(configuration, Deadline::after(5s)), Error);
+  EXPECT_EQ(run(shell("echo $FROM_SANDBOX$TENANT")).output, "yes\n");
+  EXPECT_FALSE(std::filesystem::exists(folder_path_ + "/deep/er/key"));
+
+  configuration.files.pop_back();
+  connect().configure(configuration, Deadline::after(5s));
+  ExecRequest request = shell("pwd; echo $FROM_SANDBOX $TENANT; cat deep/er/key; ls -a deep/er");
+  request.directory.clear();
+  EXPECT_EQ(run(request).output, folder_path_ + "\nno alice\nsecret.\n..\nkey\n");
+  EXPECT_THROW(connect().configure({}, Deadline::after(5s)), Error);
 }
 
 TEST_F(GuestServer, ServesManyClientsAtOnce) {

@@ -3,8 +3,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <string_view>
 #include <vector>
 
+#include "base/wire.h"
 #include "guest/core.h"
 #include "linux/fd.h"
 
@@ -18,6 +21,12 @@ enum class Surface : std::uint8_t {
   sandboxd = 4,     // files, as the newer of these do
 };
 
+// "envd", "code", "runtime-api", "sandboxd".
+std::string_view to_string(Surface surface);
+std::optional<Surface> find_surface(std::string_view name);
+// Where clients look for it.
+std::uint16_t usual_port(Surface surface);
+
 struct SurfacePort {
   Surface surface = Surface::envd;
   std::uint16_t port = 0;
@@ -29,6 +38,10 @@ struct Door {
   Surface surface = Surface::envd;
   linux::Fd listen;
 };
+
+void put(wire::Writer& out, const std::vector<SurfacePort>& ports);
+// Throws Error(invalid).
+std::vector<SurfacePort> read_surface_ports(wire::Reader& in);
 
 // Listening sockets on all addresses of this network namespace. Throws Error.
 std::vector<Door> make_doors(const std::vector<SurfacePort>& ports);

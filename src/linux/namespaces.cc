@@ -86,6 +86,18 @@ void enter_namespace(int namespace_fd, int type) {
   if (::setns(namespace_fd, type) != 0) throw_errno("enter a namespace of type {:#x}", type);
 }
 
+void set_hostname_of(const Pidfd& process, const std::string& hostname) {
+  int error = 0;
+  // Namespaces belong to threads, and this one ends with its errand.
+  std::thread([&] {
+    if (::setns(process.fd(), CLONE_NEWUTS) != 0 ||
+        ::sethostname(hostname.c_str(), hostname.size()) != 0) {
+      error = errno;
+    }
+  }).join();
+  if (error != 0) throw_errno_text(error, fmt::format("name the host '{}'", hostname));
+}
+
 std::uint64_t namespace_inode(int namespace_fd) {
   struct stat status{};
   if (::fstat(namespace_fd, &status) != 0) throw_errno("look at a namespace");

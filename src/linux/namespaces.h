@@ -5,8 +5,10 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <string>
 
 #include "linux/fd.h"
+#include "linux/pidfd.h"
 
 namespace hearth::linux {
 
@@ -42,6 +44,9 @@ Fd open_namespace(pid_t pid, const char* type);
 
 // Moves the calling thread. `type` is a CLONE_NEW... flag, or 0 for whatever the descriptor is.
 void enter_namespace(int namespace_fd, int type);
+
+// Names the host that a process lives on, which is not ours.
+void set_hostname_of(const Pidfd& process, const std::string& hostname);
 
 // What tells one namespace from another while both exist.
 std::uint64_t namespace_inode(int namespace_fd);

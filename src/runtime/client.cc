@@ -89,6 +89,12 @@ void RuntimeClient::resume(const std::string& id) {
   expect<Done>(ask(ResumeRequest{.id = id}));
 }
 
+void RuntimeClient::configure(const std::string& id, const guest::Configuration& configuration,
+                              const std::string& hostname) {
+  expect<Done>(
+      ask(ConfigureRequest{.id = id, .hostname = hostname, .configuration = configuration}));
+}
+
 void RuntimeClient::set_policy(const std::string& id, const network::Policy& policy) {
   expect<Done>(ask(PolicyRequest{.id = id, .policy = policy}));
 }

@@ -24,6 +24,8 @@ class RuntimeClient final : public Runtime {
   std::vector<Sandbox> list() override;
   void pause(const std::string& id) override;
   void resume(const std::string& id) override;
+  void configure(const std::string& id, const guest::Configuration& configuration,
+                 const std::string& hostname) override;
   void set_policy(const std::string& id, const network::Policy& policy) override;
   image::Image commit(const std::string& id, const std::string& name) override;
   std::vector<Sandbox> fork(const std::string& id, unsigned count) override;

@@ -189,6 +189,10 @@ Reply Daemon::handle_sandbox(const Request& request, Session& session) {
     runtime_.resume(resume->id);
     return Done{};
   }
+  if (const auto* late = std::get_if<ConfigureRequest>(&request)) {
+    runtime_.configure(late->id, late->configuration, late->hostname);
+    return Done{};
+  }
   if (const auto* policy = std::get_if<PolicyRequest>(&request)) {
     runtime_.set_policy(policy->id, policy->policy);
     return Done{};

@@ -214,6 +214,8 @@ linux::Channel LinuxRuntime::dress(Shell& shell, const SandboxSpec& spec,
   assignment.cpus = facts_.cpus_for(spec.limits, shell.id_slot);
   assignment.hosts = hosts_text(spec.id, shell.network ? shell.network->address : "127.0.1.1");
   if (shell.network) assignment.resolv_conf = network_->resolv_conf_text();
+  assignment.surfaces = spec.surfaces;
+  assignment.token = spec.token;
   assignment.client = true;
 
   auto [ours, theirs] = linux::Channel::make_pair();
@@ -272,6 +274,7 @@ Sandbox LinuxRuntime::describe(const Entry& entry) {
                   .limits = record.spec.limits};
   sandbox.address = record.address;
   sandbox.default_command = record.default_command;
+  sandbox.surfaces = record.spec.surfaces;
   return sandbox;
 }
 

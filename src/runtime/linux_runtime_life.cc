@@ -5,8 +5,10 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/on_failure.h"
+#include "guest/client.h"
 #include "guest/stage.h"
 #include "linux/files.h"
+#include "linux/namespaces.h"
 #include "runtime/linux_runtime.h"
 
 namespace hearth::runtime {
@@ -14,6 +16,9 @@ namespace {
 
 // More at once than anybody needs, and fewer than a machine can make in a request's time.
 constexpr unsigned kMostForks = 1000;
+
+// A guest that takes longer to write a few files is not one that we made.
+constexpr Duration kGuestPatience = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -34,6 +39,18 @@ void LinuxRuntime::resume(const std::string& id) {
     if (!cgroup) fail(Code::internal, "sandbox '{}' has lost its cgroup", id);
     cgroup->thaw();
     entry.state = State::running;
+  });
+}
+
+void LinuxRuntime::configure(const std::string& id, const guest::Configuration& configuration,
+                             const std::string& hostname) {
+  if (!hostname.empty() && !is_label(hostname))
+    fail(Code::invalid, "'{}' is no host name: 1 to 63 of a-z, 0-9 and '-'", hostname);
+  linux::Channel channel = connect(id);
+  with_living(id, [&](Entry& entry) {
+    guest::Connection(std::move(channel)).configure(configuration, Deadline::after(kGuestPatience));
+    // Last, what can hardly fail: either everything has happened or nothing.
+    if (!hostname.empty()) linux::set_hostname_of(entry.pidfd, hostname);
   });
 }
 

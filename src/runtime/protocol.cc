@@ -60,6 +60,15 @@ void read_body(wire::Reader& in, PutImageRequest& message) {
   message.image = image::read_image(in);
 }
 
+void put_body(wire::Writer& out, const ConfigureRequest& message) {
+  guest::put(out.text(message.id).text(message.hostname), message.configuration);
+}
+void read_body(wire::Reader& in, ConfigureRequest& message) {
+  message.id = in.text();
+  message.hostname = in.text();
+  message.configuration = guest::read_configuration(in);
+}
+
 // Those that say nothing but their kind, an id, or a name.
 template <typename T>
 concept SaysNothing = std::is_empty_v<T>;

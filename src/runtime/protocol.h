@@ -76,12 +76,18 @@ struct ListVolumesRequest {};
 struct RemoveVolumeRequest {
   std::string name;
 };
+struct ConfigureRequest {
+  std::string id;
+  std::string hostname;
+  guest::Configuration configuration;
+};
 // On the wire a message is known by its place here: add at the end.
-using Request = std::variant<HelloRequest, CreateRequest, ConnectRequest, DestroyRequest,
-                             GetRequest, ListRequest, ShutdownRequest, PauseRequest, ResumeRequest,
-                             PolicyRequest, CommitRequest, ForkRequest, HasLayerRequest,
-                             AddLayerRequest, AddFolderRequest, PutImageRequest, ListImagesRequest,
-                             RemoveImageRequest, ListVolumesRequest, RemoveVolumeRequest>;
+using Request =
+    std::variant<HelloRequest, CreateRequest, ConnectRequest, DestroyRequest, GetRequest,
+                 ListRequest, ShutdownRequest, PauseRequest, ResumeRequest, PolicyRequest,
+                 CommitRequest, ForkRequest, HasLayerRequest, AddLayerRequest, AddFolderRequest,
+                 PutImageRequest, ListImagesRequest, RemoveImageRequest, ListVolumesRequest,
+                 RemoveVolumeRequest, ConfigureRequest>;
 
 struct Hello {
   std::uint32_t protocol = kProtocolVersion;

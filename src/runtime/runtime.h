@@ -20,6 +20,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "guest/configuration.h"
+#include "guest/surfaces.h"
 #include "image/image.h"
 #include "linux/channel.h"
 #include "network/policy.h"
@@ -63,6 +65,8 @@ struct SandboxSpec {
   Limits limits;
   std::optional<network::Policy> network;  // nothing: a loopback link and no other
   std::vector<MountSpec> mounts;
+  std::vector<guest::SurfacePort> surfaces;  // that listen inside
+  std::string token;                         // that they ask for; empty: none
   // Goes when the connection that asked for it closes: whoever is killed leaves nothing behind.
   bool ends_with_client = false;
 };
@@ -103,6 +107,7 @@ struct Sandbox {
   Usage usage;
   std::string address;                       // empty without a network
   std::vector<std::string> default_command;  // what the image would run
+  std::vector<guest::SurfacePort> surfaces;
 };
 
 class Runtime {
@@ -133,6 +138,11 @@ class Runtime {
   // not stand still.
   virtual void pause(const std::string& id) = 0;
   virtual void resume(const std::string& id) = 0;
+
+  // Makes one that was made ahead of time somebody's, all of it or nothing. An empty host name
+  // leaves the one it has. not_found; invalid; conflict when it has been done before.
+  virtual void configure(const std::string& id, const guest::Configuration& configuration,
+                         const std::string& hostname) = 0;
 
   // Whom it may talk to from now on. not_found; invalid for a sandbox without a network.
   virtual void set_policy(const std::string& id, const network::Policy& policy) = 0;

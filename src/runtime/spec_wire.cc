@@ -59,6 +59,8 @@ void put(wire::Writer& out, const SandboxSpec& spec) {
   if (spec.network) network::put(out, *spec.network);
   out.u32(static_cast<std::uint32_t>(spec.mounts.size()));
   for (const MountSpec& mount : spec.mounts) put(out, mount);
+  guest::put(out, spec.surfaces);
+  out.text(spec.token);
   out.boolean(spec.ends_with_client);
 }
 
@@ -75,6 +77,8 @@ SandboxSpec read_spec(wire::Reader& in) {
   if (mounts > kMaxMounts)
     fail(Code::invalid, "{} mounts in one sandbox; at most {}", mounts, kMaxMounts);
   for (std::uint32_t i = 0; i < mounts; ++i) spec.mounts.push_back(read_mount(in));
+  spec.surfaces = guest::read_surface_ports(in);
+  spec.token = in.text();
   spec.ends_with_client = in.boolean();
   return spec;
 }
@@ -89,6 +93,7 @@ void put(wire::Writer& out, const Sandbox& sandbox) {
   out.u64(usage.pids).u64(usage.oom_kills).u64(usage.read_bytes).u64(usage.written_bytes);
   out.u64(usage.received_bytes).u64(usage.sent_bytes);
   out.text(sandbox.address).texts(sandbox.default_command);
+  guest::put(out, sandbox.surfaces);
 }
 
 Sandbox read_sandbox(wire::Reader& in) {
@@ -116,6 +121,7 @@ Sandbox read_sandbox(wire::Reader& in) {
   usage.sent_bytes = in.u64();
   sandbox.address = in.text();
   sandbox.default_command = in.texts();
+  sandbox.surfaces = guest::read_surface_ports(in);
   return sandbox;
 }
 
