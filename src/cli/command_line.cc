@@ -169,6 +169,7 @@ Order parse_run(const CommandLine& line) {
   parser.option("--cpus", cpus, "N", "processors, such as 1.5 [2]");
   parser.option("--pids", pids, "N", "processes and threads [512]");
   parser.option("--disk", disk, "SIZE", "what may be written to files [1g]");
+  LogParser log(parser);
   NetworkParser network(parser, "--network", "none, world, or listed: what --allow names [world]");
   MountParser mounts(parser);
   std::vector<std::string> serve;
@@ -181,6 +182,7 @@ Order parse_run(const CommandLine& line) {
   if (!cpus.empty()) options.limits.cpu_millis = parse_cpus("--cpus", cpus);
   if (!pids.empty()) options.limits.pids = parse_count("--pids", pids, 1u << 22);
   if (!disk.empty()) options.limits.disk_bytes = parse_size("--disk", disk);
+  options.log = log.finish();
   options.network = network.finish();
   mounts.finish(options);
   options.surfaces = parse_surfaces("--serve", serve);
@@ -231,19 +233,6 @@ Order parse_rm(const CommandLine& line) {
   if (options.ids.empty() && !options.all)
     fail(Code::invalid, "which sandbox? name ids, or take --all");
   if (!options.ids.empty() && options.all) fail(Code::invalid, "ids and --all exclude each other");
-  options.state_dir = parser.state_dir();
-  return options;
-}
-
-Order parse_logs(const CommandLine& line) {
-  Parser parser(line);
-  LogsOptions options;
-  parser.flag("-f,--follow", options.follow, "go on until the sandbox ends");
-  std::vector<std::string> words = parser.parse();
-  if (words.empty()) fail(Code::invalid, "which sandbox? 'hearth ls' lists them");
-  options.id = words.front();
-  words.erase(words.begin());
-  parser.refuse_words(words);
   options.state_dir = parser.state_dir();
   return options;
 }

@@ -11,6 +11,7 @@ int exec(const ExecOptions& options) {
   {
     runtime::RuntimeClient client(options.state_dir);
     place.sandbox = client.get(options.id);
+    if (options.command.detached) client.keep_log(options.id);
     channel = client.connect(options.id);
   }
   guest::Connection guest(std::move(channel));

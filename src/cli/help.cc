@@ -78,11 +78,15 @@ Examples:
     {.name = "logs",
      .summary = "show what detached commands wrote",
      .usage = "[OPTIONS] ID",
-     .footer = R"(The newest 256 KiB of a sandbox are kept.
+     .footer =
+         R"(What they wrote to stderr comes on stderr. It is kept on disk until the sandbox is removed,
+as far as 'hearth run --log-size' and '--log-files' allow, oldest lost first. A time is
+when the first part of a line was seen.
 
 Examples:
   hearth logs build
-  hearth logs -f build)"},
+  hearth logs -f --tail 20 build
+  hearth logs --since 10m --timestamps build)"},
     {.name = "rm",
      .summary = "end sandboxes and everything in them",
      .usage = "[OPTIONS] ID... | --all",

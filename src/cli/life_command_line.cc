@@ -9,6 +9,8 @@ namespace {
 constexpr const char* kWhichSandbox = "which sandbox? 'hearth ls' lists them";
 // What the runtime takes.
 constexpr std::uint32_t kMostForks = 1000;
+constexpr std::uint32_t kMostLogFiles = 100;
+constexpr std::uint64_t kLeastLogSize = std::uint64_t{64} << 10;
 
 std::string take_first(std::vector<std::string>& words, const char* otherwise) {
   if (words.empty()) fail(Code::invalid, "{}", otherwise);
@@ -29,6 +31,33 @@ Order parse_ids(const CommandLine& line) {
 }
 
 }  // namespace
+
+runtime::LogLimits LogParser::finish() const {
+  runtime::LogLimits log;
+  if (!size_.empty()) log.bytes = parse_size("--log-size", size_);
+  if (!files_.empty()) log.files = parse_count("--log-files", files_, kMostLogFiles);
+  if (log.bytes < kLeastLogSize)
+    fail(Code::invalid, "--log-size: '{}' is too small; the least is 64k", size_);
+  return log;
+}
+
+Order parse_logs(const CommandLine& line) {
+  Parser parser(line);
+  LogsOptions options;
+  std::string tail, since;
+  parser.flag("-f,--follow", options.follow, "go on until the sandbox ends");
+  parser.option("-n,--tail", tail, "N", "only the last lines, or all [all]");
+  parser.option("--since", since, "TIME",
+                "only lines since then: 10m ago, or 2026-01-02T03:04:05Z");
+  parser.flag("-t,--timestamps", options.choice.timestamps, "say when each line was begun");
+  std::vector<std::string> words = parser.parse();
+  options.id = take_first(words, kWhichSandbox);
+  parser.refuse_words(words);
+  if (!tail.empty() && tail != "all") options.choice.tail = parse_count("--tail", tail, UINT32_MAX);
+  if (!since.empty()) options.choice.since = parse_moment("--since", since);
+  options.state_dir = parser.state_dir();
+  return options;
+}
 
 Order parse_pause(const CommandLine& line) {
   return parse_ids<PauseOptions>(line);

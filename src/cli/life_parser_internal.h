@@ -30,6 +30,22 @@ class NetworkParser {
   NetworkWords words_;
 };
 
+// What is kept of the output of detached commands.
+class LogParser {
+ public:
+  explicit LogParser(Parser& parser) {
+    parser.option("--log-size", size_, "SIZE", "with -d: of one file of its log on disk [10m]");
+    parser.option("--log-files", files_, "N",
+                  "with -d: files of its log [3]; 0 keeps the newest 256 KiB in memory");
+  }
+
+  runtime::LogLimits finish() const;
+
+ private:
+  std::string size_, files_;
+};
+
+Order parse_logs(const CommandLine& line);
 Order parse_pause(const CommandLine& line);
 Order parse_resume(const CommandLine& line);
 Order parse_stop(const CommandLine& line);

@@ -25,6 +25,7 @@ runtime::SandboxSpec spec_of(const RunOptions& options, runtime::RuntimeClient& 
   spec.surfaces = options.surfaces;
   if (!options.token_file.empty()) spec.token = read_token(options.token_file);
   spec.ends_with_client = options.remove;
+  spec.log = options.log;
   return spec;
 }
 
@@ -67,6 +68,7 @@ int run(const RunOptions& options) {
   const CommandOptions command = complete(options, created.sandbox);
   CommandEnd end{.started = true};
   if (!command.command.empty() || !command.detached) {
+    if (command.detached) runtime.keep_log(id);
     guest::Connection guest(std::move(created.guest));
     const CommandPlace place{
         .verb = "run", .state_dir = options.state_dir, .sandbox = created.sandbox};

@@ -112,6 +112,16 @@ Duration parse_timeout(std::string_view flag, std::string_view text) {
   return *time;
 }
 
+Time parse_moment(std::string_view flag, std::string_view text) {
+  if (const auto moment = parse_rfc3339(text)) return *moment;
+  const auto age = parse_duration(text);
+  if (!age)
+    fail(Code::invalid, "{}: '{}' is no time; write 10m, 1h30m or 2026-01-02T03:04:05Z", flag,
+         text);
+  const Time now = std::chrono::system_clock::now();
+  return *age < now.time_since_epoch() ? now - *age : Time{};
+}
+
 void check_environment(std::string_view flag, std::string_view entry) {
   const std::size_t equals = entry.find('=');
   if (equals != 0 && equals != std::string_view::npos) return;

@@ -26,6 +26,9 @@ std::uint32_t parse_count(std::string_view flag, std::string_view text, std::uin
 // "30s", "2m30s", "500ms"; a bare number is seconds. More than zero.
 Duration parse_timeout(std::string_view flag, std::string_view text);
 
+// "10m" is so long ago; or a date-time as in RFC 3339.
+Time parse_moment(std::string_view flag, std::string_view text);
+
 // Throws Error(invalid) unless `entry` is NAME=value.
 void check_environment(std::string_view flag, std::string_view entry);
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "cli/log_printer.h"
 #include "cli/sandbox_options.h"
 #include "guest/protocol.h"
 #include "runtime/runtime.h"
@@ -72,6 +73,7 @@ struct RunOptions {
   std::vector<SecretFile> secrets;
   std::vector<guest::SurfacePort> surfaces;
   std::string token_file;
+  runtime::LogLimits log;
 };
 
 struct ExecOptions {
@@ -100,6 +102,7 @@ struct LogsOptions {
   std::string state_dir;
   std::string id;
   bool follow = false;
+  LogChoice choice;
 };
 
 struct VersionOptions {

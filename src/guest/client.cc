@@ -86,12 +86,13 @@ void Connection::stop(Duration grace) {
   expect<Exited>(next(Deadline::never()));
 }
 
-void Connection::read_log(bool follow, const std::function<void(const std::string&)>& output) {
-  channel_.send(encode(Request(LogRequest{.follow = follow})));
+void Connection::read_log(const LogRequest& request,
+                          const std::function<bool(const Output&)>& output) {
+  channel_.send(encode(Request(request)));
   while (true) {
     Reply reply = parse_reply(next(Deadline::never()).bytes);
     if (const auto* piece = std::get_if<Output>(&reply)) {
-      output(piece->bytes);
+      if (!output(*piece)) return;
     } else if (std::holds_alternative<Exited>(reply)) {
       return;
     } else if (const auto* failed = std::get_if<Failed>(&reply)) {

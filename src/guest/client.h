@@ -49,9 +49,10 @@ class Connection {
   // Ends everything in the sandbox; returns when nothing is left.
   void stop(Duration grace);
 
-  // Calls `output` for every piece of what detached commands wrote, until all was seen (or for as
-  // long as the sandbox lives, if `follow`).
-  void read_log(bool follow, const std::function<void(const std::string&)>& output);
+  // Calls `output` for every piece of what detached commands wrote from a position on, until all
+  // was seen (or for as long as the sandbox lives, if `follow`), or it returns false: then nothing
+  // else can be done with this connection.
+  void read_log(const LogRequest& request, const std::function<bool(const Output&)>& output);
 
   // A stream to a port inside, on its loopback.
   linux::Fd connect(std::uint16_t port);

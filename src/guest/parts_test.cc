@@ -42,18 +42,74 @@ TEST(Users, UnknownOnesAreNamed) {
   EXPECT_THROW(find_user(kPasswd, kGroup, ""), Error);
 }
 
+constexpr Time kThen{std::chrono::seconds(100)};
+constexpr Time kLater{std::chrono::seconds(200)};
+
+TEST(LogRing, KnowsWhenAndWhereAndFromAnyPosition) {
+  LogRing ring(100'000);
+  ring.append(Stream::output, kThen, "abc\n");
+  ring.append(Stream::error, kLater, "oh\n");
+
+  const Output first = *ring.read(0, 100);
+  EXPECT_EQ(first.bytes, "abc\n");
+  EXPECT_EQ(first.stream, Stream::output);
+  EXPECT_EQ(first.time, kThen);
+  EXPECT_EQ(ring.read(1, 2)->bytes, "bc");
+  EXPECT_EQ(ring.read(1, 2)->position, 1u);
+  const Output second = *ring.read(4, 100);
+  EXPECT_EQ(second.bytes, "oh\n");
+  EXPECT_EQ(second.stream, Stream::error);
+  EXPECT_EQ(second.time, kLater);
+  EXPECT_FALSE(ring.read(7, 100));
+  EXPECT_FALSE(ring.read(UINT64_MAX, 100));
+}
+
+TEST(LogRing, ALineHasTheTimeOfItsBeginning) {
+  LogRing ring(100'000);
+  ring.append(Stream::output, kThen, "be");
+  ring.append(Stream::output, kLater, "gun\nnext\n");
+
+  EXPECT_EQ(ring.read(0, 100)->bytes, "begun\n");
+  EXPECT_EQ(ring.read(2, 100)->bytes, "gun\n");
+  EXPECT_EQ(ring.read(2, 100)->time, kThen);
+  EXPECT_EQ(ring.read(6, 100)->bytes, "next\n");
+  EXPECT_EQ(ring.read(6, 100)->time, kLater);
+}
+
 TEST(LogRing, ForgetsTheOldestFirst) {
-  LogRing ring(8);
-  std::uint64_t from = 0;
-  ring.append("abcde");
-  EXPECT_EQ(ring.read(from, 3), "abc");
-  ring.append("fghij");
-  from = 0;
-  EXPECT_EQ(ring.read(from, 100), "cdefghij");
-  EXPECT_EQ(from, ring.end());
-  EXPECT_EQ(ring.read(from, 100), "");
-  ring.append("0123456789xyz");
-  EXPECT_EQ(ring.read(from, 100), "56789xyz");
+  LogRing ring(2 * LogRing::kPieceOverhead + 10);
+  ring.append(Stream::output, kThen, "one\n");
+  ring.append(Stream::output, kThen, "two\n");
+  EXPECT_EQ(ring.read(0, 100)->bytes, "one\n");
+  ring.append(Stream::output, kThen, "three\n");
+
+  EXPECT_EQ(ring.read(0, 100)->bytes, "two\n");
+  EXPECT_EQ(ring.read(0, 100)->position, 4u);
+  EXPECT_EQ(ring.end(), 14u);
+}
+
+TEST(LogRing, HoldsNoMoreThanItMayHowEverItIsWritten) {
+  LogRing ring(10'000);
+  for (int i = 0; i < 100'000; ++i)
+    ring.append(i % 2 == 0 ? Stream::output : Stream::error, kThen, "x");
+  std::uint64_t pieces = 0;
+  for (std::uint64_t from = 0; const auto piece = ring.read(from, 1); from = piece->position + 1)
+    ++pieces;
+  EXPECT_LE(pieces, 10'000 / LogRing::kPieceOverhead);
+
+  ring.append(Stream::output, kThen, std::string(50'000, 'y'));
+  EXPECT_EQ(ring.end(), 150'000u);
+  EXPECT_EQ(ring.read(0, 100'000)->bytes, std::string(10'000, 'y'));
+}
+
+TEST(LogRing, KnowsWhatWouldBeForgotten) {
+  LogRing ring(1000);
+  EXPECT_TRUE(ring.has_room(0, 5000)) << "there is nothing to forget";
+  ring.append(Stream::output, kThen, std::string(400, 'x') + "\n");
+
+  EXPECT_TRUE(ring.has_room(0, 300));
+  EXPECT_FALSE(ring.has_room(0, 500));
+  EXPECT_TRUE(ring.has_room(401, 5000));
 }
 
 TEST(GuestProtocol, ReadsWhatWasWritten) {

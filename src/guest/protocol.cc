@@ -52,7 +52,10 @@ void put(wire::Writer& out, const SignalRequest& request) {
 }
 
 void put(wire::Writer& out, const LogRequest& request) {
-  out.u8(static_cast<std::uint8_t>(RequestKind::log)).boolean(request.follow);
+  out.u8(static_cast<std::uint8_t>(RequestKind::log))
+      .boolean(request.follow)
+      .boolean(request.keep)
+      .u64(request.from);
 }
 
 void put(wire::Writer& out, const StopRequest& request) {
@@ -94,7 +97,11 @@ void put(wire::Writer& out, const Failed& reply) {
 }
 
 void put(wire::Writer& out, const Output& reply) {
-  out.u8(static_cast<std::uint8_t>(ReplyKind::output)).text(reply.bytes);
+  out.u8(static_cast<std::uint8_t>(ReplyKind::output))
+      .text(reply.bytes)
+      .u8(static_cast<std::uint8_t>(reply.stream))
+      .u64(static_cast<std::uint64_t>(reply.time.time_since_epoch().count()))
+      .u64(reply.position);
 }
 
 void put(wire::Writer& out, const Connected&) {
@@ -158,6 +165,14 @@ ExecRequest read_exec(wire::Reader& in) {
   return request;
 }
 
+LogRequest read_log(wire::Reader& in) {
+  LogRequest request;
+  request.follow = in.boolean();
+  request.keep = in.boolean();
+  request.from = in.u64();
+  return request;
+}
+
 Request read_request(wire::Reader& in) {
   const std::uint8_t kind = in.u8();
   switch (static_cast<RequestKind>(kind)) {
@@ -168,7 +183,7 @@ Request read_request(wire::Reader& in) {
     case RequestKind::signal:
       return SignalRequest{.signal = in.u32()};
     case RequestKind::log:
-      return LogRequest{.follow = in.boolean()};
+      return read_log(in);
     case RequestKind::stop:
       return StopRequest{.grace_milliseconds = in.u32()};
     case RequestKind::connect:
@@ -186,6 +201,20 @@ Exited read_exited(wire::Reader& in) {
   reply.status.code = static_cast<int>(in.u32() & 0xff);
   reply.status.signal = static_cast<int>(in.u32() & 0x7f);
   reply.timed_out = in.boolean();
+  return reply;
+}
+
+Output read_output(wire::Reader& in) {
+  Output reply;
+  reply.bytes = in.text();
+  const std::uint8_t stream = in.u8();
+  if (stream != static_cast<std::uint8_t>(Stream::output) &&
+      stream != static_cast<std::uint8_t>(Stream::error)) {
+    fail(Code::invalid, "there is no stream {}", stream);
+  }
+  reply.stream = static_cast<Stream>(stream);
+  reply.time = Time(Duration(static_cast<Duration::rep>(in.u64())));
+  reply.position = in.u64();
   return reply;
 }
 
@@ -209,7 +238,7 @@ Reply read_reply(wire::Reader& in) {
       return reply;
     }
     case ReplyKind::output:
-      return Output{.bytes = in.text()};
+      return read_output(in);
     case ReplyKind::connected:
       return Connected{};
     case ReplyKind::ports:

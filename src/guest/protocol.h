@@ -21,6 +21,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "guest/configuration.h"
 #include "linux/pidfd.h"
@@ -28,7 +29,7 @@
 namespace hearth::guest {
 
 // Raised when a message changes its meaning: an engine adopts no guest that speaks another one.
-inline constexpr std::uint32_t kProtocolVersion = 2;
+inline constexpr std::uint32_t kProtocolVersion = 3;
 
 // Which guest is this? Answered with Hello.
 struct HelloRequest {};
@@ -70,10 +71,15 @@ struct StopRequest {
   std::uint32_t grace_milliseconds = 0;
 };
 
-// What detached commands wrote, from the oldest kept byte on: answered with Output messages. Ends
-// with Exited (of no meaning) when everything was sent, or never if `follow`.
+// What detached commands wrote, from position `from` or the oldest kept byte on: answered with
+// Output messages. Ends with Exited (of no meaning) when everything was sent, or never if `follow`.
 struct LogRequest {
   bool follow = false;
+  // Follows, and nothing is to be forgotten that it has not written down: commands wait instead,
+  // for as long as it makes progress at all. It tells of that by saying the same again, `from` the
+  // next byte it needs. One at a time, the last one that asked.
+  bool keep = false;
+  std::uint64_t from = 0;
 };
 
 // A connection to a port inside, on its loopback: answered with Connected and the descriptor.
@@ -115,8 +121,14 @@ struct Failed {
   std::string message;
 };
 
+// Crosses process boundaries as a number: do not renumber.
+enum class Stream : std::uint8_t { output = 1, error = 2 };
+
 struct Output {
   std::string bytes;
+  Stream stream = Stream::output;
+  Time time{};                 // when its line began
+  std::uint64_t position = 0;  // of the first byte, among all that detached commands ever wrote
 };
 
 struct Connected {};

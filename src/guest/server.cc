@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,6 +37,14 @@ Deadline deadline_of(const ExecRequest& request) {
     return Deadline::never();
   }
   return Deadline::after(std::chrono::milliseconds(request.timeout_milliseconds));
+}
+
+// Programs open /dev/stderr anew, as whoever they run as.
+linux::Pipe make_output_pipe() {
+  linux::Pipe pipe = linux::make_pipe();
+  if (::fchmod(pipe.read.get(), 0666) != 0) throw_errno("open a pipe to everyone");
+  linux::set_nonblocking(pipe.read.get(), true);
+  return pipe;
 }
 
 }  // namespace
@@ -159,6 +168,10 @@ void Server::drop_client(std::uint64_t id) {
   const pid_t command = found->second->command;
   unwatch(found->second->channel.fd());
   clients_.erase(found);
+  if (id == keeper_) {
+    keeper_ = 0;
+    let_go();
+  }
   if (const auto running = commands_.find(command); running != commands_.end()) {
     running->second.client = 0;
     kill_tree(proc_.get(), command);
@@ -196,10 +209,12 @@ void Server::handle_request(Client& client, linux::Message message) {
   }
   if (const auto* signal = std::get_if<SignalRequest>(&request))
     return signal_command(client, *signal);
+  const auto* log = std::get_if<LogRequest>(&request);
+  if (log != nullptr && log->keep && client.id == keeper_) return note_kept(log->from);
   if (client.command != 0 || client.spawning || client.reading_log || client.follows_ports) {
     fail(Code::conflict, "this connection is busy with another request");
   }
-  if (const auto* log = std::get_if<LogRequest>(&request)) return start_log(client, *log);
+  if (log != nullptr) return start_log(client, *log);
   if (const auto* stop = std::get_if<StopRequest>(&request)) return begin_stop(client, *stop);
   if (const auto* port = std::get_if<ConnectRequest>(&request))
     return connect_to_port(client, *port);
@@ -250,12 +265,12 @@ Server::PendingSpawn Server::plan_exec(const ExecRequest& request, std::vector<l
   pending.detached = request.detached;
   pending.only_end = request.only_end && !request.detached && !request.terminal;
   if (request.detached) {
-    linux::Pipe output = linux::make_pipe();
-    linux::set_nonblocking(output.read.get(), true);
-    pending.output = std::move(output.read);
     pending.stdio.push_back(linux::open_file("/dev/null", O_RDONLY));
-    pending.stdio.push_back(linux::duplicate(output.write.get()));
-    pending.stdio.push_back(std::move(output.write));
+    for (const Stream stream : {Stream::output, Stream::error}) {
+      linux::Pipe pipe = make_output_pipe();
+      pending.outputs.push_back({.fd = std::move(pipe.read), .stream = stream});
+      pending.stdio.push_back(std::move(pipe.write));
+    }
   } else if (request.terminal) {
     linux::Pty pty = linux::open_pty(request.rows, request.columns);
     if (pending.plan.uid != 0) {
@@ -320,10 +335,10 @@ void Server::finish_spawn(PendingSpawn pending, const SpawnResult& result) {
     command.lasting = pending.lasting;
     command.started = std::chrono::system_clock::now();
     commands_.emplace(result.pid, command);
-    if (pending.output) {
+    for (OutputEnd& output : pending.outputs) {
       const std::uint64_t id = next_output_++;
-      watch(pending.output.get(), tag_of(Tag::output, id), EPOLLIN);
-      outputs_.emplace(id, std::move(pending.output));
+      if (!held_back_) watch(output.fd.get(), tag_of(Tag::output, id), EPOLLIN);
+      outputs_.emplace(id, std::move(output));
     }
     if (client != nullptr) {
       if (!pending.detached) client->command = result.pid;
@@ -399,6 +414,7 @@ void Server::check_deadlines() {
     stop_deadline_ = Deadline::never();
     ::kill(-1, SIGKILL);
   }
+  if (held_back_ && keeper_patience_.passed()) drop_client(keeper_);
   start_those_due();
   if (ports_due_.passed()) tell_of_ports();
   if (!pending_.empty() && pending_.front().patience.passed()) {
@@ -417,6 +433,7 @@ int Server::next_wait_milliseconds() const {
   for (const auto& lasting : waiting_) no_later_than(lasting->next_start);
   no_later_than(stop_deadline_);
   no_later_than(ports_due_);
+  if (held_back_) no_later_than(keeper_patience_);
   return wait;
 }
 

@@ -50,6 +50,7 @@ class Server {
   struct Command;
   struct Lasting;
   struct PendingSpawn;
+  struct OutputEnd;
 
   void handle_event(std::uint64_t tag, std::uint32_t events);
   void accept_clients();
@@ -66,6 +67,7 @@ class Server {
   void start_those_due();
   void start_log(Client& client, const LogRequest& request);
   void pump_log(Client& client);
+  void note_kept(std::uint64_t position);
   void signal_command(Client& client, const SignalRequest& request);
   void connect_to_port(Client& client, const ConnectRequest& request);
   void start_ports(Client& client, const PortsRequest& request);
@@ -82,6 +84,9 @@ class Server {
   void reap_children();
   void command_ended(pid_t pid, linux::ExitStatus status);
   bool read_output(std::uint64_t id);
+  bool must_hold_back() const;
+  void hold_back();
+  void let_go();
   void feed_log_readers();
   void read_boot();
   void check_deadlines();
@@ -104,9 +109,13 @@ class Server {
   std::uint64_t next_client_ = 1;
   std::map<pid_t, Command> commands_;
   // What detached commands, and whatever they leave running, write to.
-  std::map<std::uint64_t, linux::Fd> outputs_;
+  std::map<std::uint64_t, OutputEnd> outputs_;
   std::uint64_t next_output_ = 1;
   LogRing log_;
+  std::uint64_t keeper_ = 0;  // the client that writes the log down, or 0
+  std::uint64_t kept_until_ = 0;
+  bool held_back_ = false;  // outputs are not read: the keeper is behind
+  Deadline keeper_patience_ = Deadline::never();
   std::vector<std::shared_ptr<Lasting>> waiting_;  // to be started again
   std::uint64_t stop_client_ = 0;                  // who wants everything to end
   Deadline stop_deadline_ = Deadline::never();     // then what is left is killed

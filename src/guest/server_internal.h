@@ -26,6 +26,16 @@ constexpr std::uint64_t tag_of(Tag kind, std::uint64_t id = 0) {
 // What detached commands wrote, per sandbox. Large enough for a traceback, small beside a sandbox.
 inline constexpr std::size_t kLogBytes = std::size_t{256} << 10;
 inline constexpr std::size_t kLogPiece = std::size_t{16} << 10;
+// A keeper of the log that takes nothing for this long is gone, or as good as gone: commands wait
+// for it no longer.
+inline constexpr Duration kKeeperPatience = std::chrono::seconds(10);
+
+// Where output of a detached command arrives.
+struct Server::OutputEnd {
+  linux::Fd fd;
+  Stream stream = Stream::output;
+};
+
 struct Server::Client {
   std::uint64_t id = 0;
   linux::Channel channel;
@@ -58,8 +68,8 @@ struct Server::PendingSpawn {
   std::uint64_t client = 0;
   SpawnPlan plan;
   std::vector<linux::Fd> stdio;
-  linux::Fd terminal;  // outer end, for the client
-  linux::Fd output;    // reading end of a detached one's output
+  linux::Fd terminal;              // outer end, for the client
+  std::vector<OutputEnd> outputs;  // of a detached one
   Deadline deadline = Deadline::never();
   bool detached = false;
   bool only_end = false;

@@ -71,7 +71,8 @@ void Server::start_those_due() {
     try {
       enqueue(plan_exec(lasting->request, {}), lasting);
     } catch (const Error& error) {
-      log_.append(fmt::format("hearth: '{}' could not be started again: {}\n",
+      log_.append(Stream::error, std::chrono::system_clock::now(),
+                  fmt::format("hearth: '{}' could not be started again: {}\n",
                               lasting->request.command.front(), error.what()));
     }
   }

@@ -2,6 +2,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/error.h"
@@ -9,19 +10,54 @@
 
 namespace hearth::guest {
 
+// Whether the next piece would push out what the keeper has not written down.
+bool Server::must_hold_back() const {
+  return keeper_ != 0 && !log_.has_room(kept_until_, kLogPiece);
+}
+
+void Server::note_kept(std::uint64_t position) {
+  if (position <= kept_until_) return;
+  kept_until_ = std::min(position, log_.end());
+  if (!held_back_) return;
+  keeper_patience_ = Deadline::after(kKeeperPatience);
+  if (!must_hold_back()) let_go();
+}
+
+// Off the watch altogether: the end of a pipe would be reported whatever we wait for.
+void Server::hold_back() {
+  if (held_back_) return;
+  held_back_ = true;
+  keeper_patience_ = Deadline::after(kKeeperPatience);
+  for (const auto& [id, output] : outputs_) unwatch(output.fd.get());
+}
+
+void Server::let_go() {
+  if (!held_back_) return;
+  held_back_ = false;
+  keeper_patience_ = Deadline::never();
+  for (const auto& [id, output] : outputs_)
+    watch(output.fd.get(), tag_of(Tag::output, id), EPOLLIN);
+}
+
 // True while there may be more to read right now.
 bool Server::read_output(std::uint64_t id) {
   const auto found = outputs_.find(id);
-  if (found == outputs_.end()) return false;
+  if (found == outputs_.end() || held_back_) return false;
+  if (must_hold_back()) {
+    hold_back();
+    return false;
+  }
   std::array<char, kLogPiece> buffer{};
-  const ssize_t got = ::read(found->second.get(), buffer.data(), buffer.size());
+  const OutputEnd& output = found->second;
+  const ssize_t got = ::read(output.fd.get(), buffer.data(), buffer.size());
   if (got < 0) return errno == EINTR;
   if (got == 0) {
-    unwatch(found->second.get());
+    unwatch(output.fd.get());
     outputs_.erase(found);
     return false;
   }
-  log_.append({buffer.data(), static_cast<std::size_t>(got)});
+  log_.append(output.stream, std::chrono::system_clock::now(),
+              {buffer.data(), static_cast<std::size_t>(got)});
   return true;
 }
 
@@ -41,8 +77,13 @@ void Server::feed_log_readers() {
 
 void Server::start_log(Client& client, const LogRequest& request) {
   client.reading_log = true;
-  client.follow_log = request.follow;
-  client.log_position = 0;
+  client.follow_log = request.follow || request.keep;
+  client.log_position = request.from;
+  if (request.keep) {
+    if (keeper_ != 0) drop_client(keeper_);
+    keeper_ = client.id;
+    kept_until_ = std::min(request.from, log_.end());
+  }
   // What has been written is to be seen, even if its turn in the loop has not come.
   std::vector<std::uint64_t> outputs;
   for (const auto& [id, output] : outputs_) outputs.push_back(id);
@@ -56,15 +97,12 @@ void Server::start_log(Client& client, const LogRequest& request) {
 
 void Server::pump_log(Client& client) {
   if (!client.reading_log) return;
-  while (true) {
-    std::uint64_t position = client.log_position;
-    const std::string piece = log_.read(position, kLogPiece);
-    if (piece.empty()) break;
-    if (!client.channel.try_send(encode(Reply(Output{.bytes = piece})))) {
+  while (const auto piece = log_.read(client.log_position, kLogPiece)) {
+    if (!client.channel.try_send(encode(Reply(*piece)))) {
       // Go on when there is room; what is forgotten meanwhile is forgotten.
       return watch(client.channel.fd(), tag_of(Tag::client, client.id), EPOLLIN | EPOLLOUT, true);
     }
-    client.log_position = position;
+    client.log_position = piece->position + piece->bytes.size();
   }
   watch(client.channel.fd(), tag_of(Tag::client, client.id), EPOLLIN, /*modify=*/true);
   if (client.follow_log) return;

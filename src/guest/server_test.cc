@@ -275,13 +275,80 @@ TEST_F(GuestServer, KeepsWhatDetachedCommandsWrite) {
     connection.start(request, {});
   }  // the command goes on without its client
 
-  std::string log;
-  const Deadline deadline = Deadline::after(10s);
-  while (log != "kept\ntoo\n" && !deadline.passed()) {
-    log.clear();
-    connect().read_log(/*follow=*/false, [&](const std::string& piece) { log += piece; });
+  std::string output;
+  std::string error;
+  connect().read_log({.follow = true}, [&](const Output& piece) {
+    (piece.stream == Stream::output ? output : error) += piece.bytes;
+    EXPECT_LT(std::chrono::system_clock::now() - piece.time, 1min);
+    return output.empty() || error.empty();
+  });
+  EXPECT_EQ(output, "kept\n");
+  EXPECT_EQ(error, "too\n");
+}
+
+// A keeper is sent everything, however slowly it takes it, and the commands wait for it.
+TEST_F(GuestServer, HoldsCommandsBackForTheKeeperOfTheLog) {
+  linux::Channel keeper = linux::connect_at(folder_.get(), "guest.sock");
+  LogRequest kept{.follow = true, .keep = true, .from = 0};
+  keeper.send(encode(Request(kept)));
+  ExecRequest request = shell("seq 1 300000; echo end");
+  request.detached = true;
+  connect().start(request, {});
+
+  std::uint64_t lines = 0;
+  std::string last;
+  while (!last.ends_with("end\n")) {
+    auto message = keeper.receive(Deadline::after(10s));
+    ASSERT_TRUE(message);
+    const Output piece = std::get<Output>(parse_reply(message->bytes));
+    ASSERT_EQ(piece.position, kept.from) << "something was forgotten";
+    lines += static_cast<std::uint64_t>(std::ranges::count(piece.bytes, '\n'));
+    last = piece.bytes;
+    kept.from += piece.bytes.size();
+    keeper.send(encode(Request(kept)));
   }
-  EXPECT_EQ(log, "kept\ntoo\n");
+  EXPECT_EQ(lines, 300'001u);
+}
+
+// What the keeper had not written down when it went away is there for the next one.
+TEST_F(GuestServer, AKeeperThatComesBackGoesOnWhereItWas) {
+  LogRequest kept{.follow = true, .keep = true, .from = 0};
+  std::string seen;
+  const auto take_one = [&](linux::Channel& keeper) {
+    const auto message = keeper.receive(Deadline::after(10s));
+    const Output piece = std::get<Output>(parse_reply(message.value().bytes));
+    EXPECT_EQ(piece.position, kept.from);
+    return piece.bytes;
+  };
+  {
+    linux::Channel keeper = linux::connect_at(folder_.get(), "guest.sock");
+    keeper.send(encode(Request(kept)));
+    ExecRequest request = shell("seq 1 20000; echo end");
+    request.detached = true;
+    connect().start(request, {});
+    seen = take_one(keeper);
+    kept.from = seen.size();
+    take_one(keeper);  // and is gone before it has written it
+  }
+  linux::Channel again = linux::connect_at(folder_.get(), "guest.sock");
+  again.send(encode(Request(kept)));
+  while (!seen.ends_with("end\n") && !HasFailure()) {
+    seen += take_one(again);
+    kept.from = seen.size();
+  }
+  EXPECT_EQ(std::ranges::count(seen, '\n'), 20'001);
+}
+
+TEST_F(GuestServer, WithoutAKeeperAFloodDoesNotWait) {
+  ExecRequest request = shell("seq 1 300000; echo end");
+  request.detached = true;
+  connect().start(request, {});
+  std::string last;
+  connect().read_log({.follow = true}, [&](const Output& piece) {
+    last = piece.bytes;
+    return !last.ends_with("end\n");
+  });
+  EXPECT_TRUE(last.ends_with("end\n"));
 }
 
 TEST_F(GuestServer, TakesACommandLineOfAMegabyte) {

@@ -95,6 +95,21 @@ void RuntimeClient::configure(const std::string& id, const guest::Configuration&
       ask(ConfigureRequest{.id = id, .hostname = hostname, .configuration = configuration}));
 }
 
+void RuntimeClient::keep_log(const std::string& id) {
+  expect<Done>(ask(KeepLogRequest{.id = id}));
+}
+
+std::vector<LogFile> RuntimeClient::open_log(const std::string& id) {
+  linux::Message reply = ask(OpenLogRequest{.id = id});
+  const auto list = expect<LogList>(reply);
+  if (reply.fds.size() != list.starts.size())
+    fail(Code::internal, "the runtime sent {} files of a log", reply.fds.size());
+  std::vector<LogFile> files;
+  for (std::size_t i = 0; i < list.starts.size(); ++i)
+    files.push_back({.start = list.starts[i], .fd = std::move(reply.fds[i])});
+  return files;
+}
+
 void RuntimeClient::set_policy(const std::string& id, const network::Policy& policy) {
   expect<Done>(ask(PolicyRequest{.id = id, .policy = policy}));
 }

@@ -26,6 +26,8 @@ class RuntimeClient final : public Runtime {
   void resume(const std::string& id) override;
   void configure(const std::string& id, const guest::Configuration& configuration,
                  const std::string& hostname) override;
+  void keep_log(const std::string& id) override;
+  std::vector<LogFile> open_log(const std::string& id) override;
   void set_policy(const std::string& id, const network::Policy& policy) override;
   image::Image commit(const std::string& id, const std::string& name) override;
   std::vector<Sandbox> fork(const std::string& id, unsigned count) override;

@@ -40,7 +40,7 @@ struct Worker {
 struct Daemon::Session {
   linux::Channel channel;
   uid_t uid = 0;
-  linux::Channel guest;            // goes out with the next answer
+  std::vector<linux::Fd> fds;      // go out with the next answer
   std::vector<std::string> tied;   // sandboxes that end with it
   std::vector<image::Lease> held;  // layers that no image names yet
 };
@@ -122,9 +122,10 @@ void Daemon::answer(Session& session, linux::Message message) {
   } catch (const std::exception& error) {
     reply = Failed{.code = Code::internal, .message = error.what()};
   }
-  const linux::Channel guest = std::move(session.guest);
-  const int fd = guest.fd();
-  session.channel.send(encode(reply), {&fd, guest ? std::size_t{1} : 0});
+  const std::vector<linux::Fd> going = std::exchange(session.fds, {});
+  std::vector<int> fds;
+  for (const linux::Fd& fd : going) fds.push_back(fd.get());
+  session.channel.send(encode(reply), fds);
   if (ends) stop();
 }
 
@@ -167,12 +168,12 @@ Reply Daemon::handle(const Request& request, Session& session, std::vector<linux
 Reply Daemon::handle_sandbox(const Request& request, Session& session) {
   if (const auto* create = std::get_if<CreateRequest>(&request)) {
     Runtime::Created created = runtime_.create(create->spec);
-    session.guest = std::move(created.guest);
+    session.fds.push_back(std::move(created.guest).take_fd());
     if (create->spec.ends_with_client) session.tied.push_back(created.sandbox.id);
     return Sandboxes{.all = {std::move(created.sandbox)}};
   }
   if (const auto* connect = std::get_if<ConnectRequest>(&request)) {
-    session.guest = runtime_.connect(connect->id);
+    session.fds.push_back(runtime_.connect(connect->id).take_fd());
     return Done{};
   }
   if (const auto* destroy = std::get_if<DestroyRequest>(&request)) {
@@ -192,6 +193,18 @@ Reply Daemon::handle_sandbox(const Request& request, Session& session) {
   if (const auto* late = std::get_if<ConfigureRequest>(&request)) {
     runtime_.configure(late->id, late->configuration, late->hostname);
     return Done{};
+  }
+  if (const auto* keep = std::get_if<KeepLogRequest>(&request)) {
+    runtime_.keep_log(keep->id);
+    return Done{};
+  }
+  if (const auto* open = std::get_if<OpenLogRequest>(&request)) {
+    LogList list;
+    for (LogFile& file : runtime_.open_log(open->id)) {
+      list.starts.push_back(file.start);
+      session.fds.push_back(std::move(file.fd));
+    }
+    return list;
   }
   if (const auto* policy = std::get_if<PolicyRequest>(&request)) {
     runtime_.set_policy(policy->id, policy->policy);

@@ -23,6 +23,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
+void check(const LogLimits& log) {
+  // A file holds a few of the largest lines; and all of them fit one answer.
+  constexpr std::uint64_t kLeastBytes = std::uint64_t{64} << 10;
+  constexpr std::uint32_t kMostFiles = 100;
+  if (log.files > kMostFiles)
+    fail(Code::invalid, "a log of {} files; at most {}", log.files, kMostFiles);
+  if (log.files != 0 && log.bytes < kLeastBytes)
+    fail(Code::invalid, "log files of {} bytes are too small; the least is 64 KiB", log.bytes);
+}
+
 void validate(const SandboxSpec& spec) {
   if (!is_label(spec.id)) {
     fail(Code::invalid, "'{}' is no sandbox id: 1 to 63 of a-z, 0-9 and '-', no '-' at either end",
@@ -47,6 +57,7 @@ void validate(const SandboxSpec& spec) {
   }
   if (spec.network) network::check(*spec.network);
   check(spec.mounts);
+  check(spec.log);
 }
 
 std::vector<linux::Fd> clone_layers(const std::vector<std::string>& paths, int mapping_fd) {
@@ -257,6 +268,7 @@ void LinuxRuntime::end(Entry& entry) {
   ShellMaker::Remains remains{.unit = record.unit, .id_slot = record.id_slot, .network_slot = {}};
   if (record.has_network) remains.network_slot = record.network_slot;
   shells_.unmake(remains, entry.pidfd);
+  logs_.remove(record.unit);
   entry.state = State::exited;
   volumes_.release(record.spec.mounts);
   // Closing the pidfd took it off the watch, mostly before the watcher has looked.

@@ -4,6 +4,7 @@
 //   images/host-X/   the layers of image 'host', made anew at every start
 //   store/           all other images, see image::Store
 //   volumes/         see volumes.h
+//   logs/UNIT/       see log_keeper.h
 // and one in memory, because what it says is true until the machine goes down and no longer, and
 // because making three files on a disk takes as long as everything else:
 //   sandboxes/UNIT/  see shell.h
@@ -33,6 +34,7 @@
 #include "runtime/facts.h"
 #include "runtime/id_ranges.h"
 #include "runtime/images.h"
+#include "runtime/log_keeper.h"
 #include "runtime/record.h"
 #include "runtime/runtime.h"
 #include "runtime/shell_pool.h"
@@ -70,6 +72,8 @@ class LinuxRuntime final : public Runtime {
   void resume(const std::string& id) override;
   void configure(const std::string& id, const guest::Configuration& configuration,
                  const std::string& hostname) override;
+  void keep_log(const std::string& id) override;
+  std::vector<LogFile> open_log(const std::string& id) override;
   void set_policy(const std::string& id, const network::Policy& policy) override;
   image::Image commit(const std::string& id, const std::string& name) override;
   std::vector<Sandbox> fork(const std::string& id, unsigned count) override;
@@ -106,6 +110,7 @@ class LinuxRuntime final : public Runtime {
 
   void adopt_and_sweep();
   bool adopt(const std::string& id);
+  void adopt_logs();
   void sweep(const std::string& id);
   static std::unique_ptr<network::Network> make_network(const LinuxRuntimeOptions& options);
   void start_network();
@@ -144,6 +149,7 @@ class LinuxRuntime final : public Runtime {
   linux::Fd facts_folder_;
   linux::Fd store_folder_;
   linux::Fd volumes_folder_;
+  linux::Fd logs_folder_;
   std::string boot_id_;
   std::string host_image_;  // name of its folder in images/
   linux::CgroupTree cgroups_;
@@ -151,6 +157,7 @@ class LinuxRuntime final : public Runtime {
   image::Store store_;
   Images image_choice_;
   Volumes volumes_;
+  LogKeeper logs_;
   Facts facts_;
   std::unique_ptr<network::Network> network_;  // or none
   Nurseries nurseries_;

@@ -39,6 +39,8 @@ void LinuxRuntime::resume(const std::string& id) {
     if (!cgroup) fail(Code::internal, "sandbox '{}' has lost its cgroup", id);
     cgroup->thaw();
     entry.state = State::running;
+    // One that was paused when we started could not be asked.
+    if (logs_.has(entry.record.unit)) logs_.keep(entry.record.unit, entry.record.spec.log);
   });
 }
 
@@ -52,6 +54,23 @@ void LinuxRuntime::configure(const std::string& id, const guest::Configuration& 
     // Last, what can hardly fail: either everything has happened or nothing.
     if (!hostname.empty()) linux::set_hostname_of(entry.pidfd, hostname);
   });
+}
+
+void LinuxRuntime::keep_log(const std::string& id) {
+  with_living(id, [&](Entry& entry) {
+    if (entry.record.spec.log.files == 0) return;
+    if (entry.state == State::paused)
+      fail(Code::unavailable, "sandbox '{}' is paused; 'hearth resume' lets it go on", id);
+    logs_.keep(entry.record.unit, entry.record.spec.log);
+  });
+}
+
+std::vector<LogFile> LinuxRuntime::open_log(const std::string& id) {
+  const auto entry = find(id);
+  if (!entry) throw_unknown(id);
+  const std::lock_guard lock(entry->mutex);
+  if (entry->gone) throw_unknown(id);
+  return logs_.open(entry->record.unit);
 }
 
 void LinuxRuntime::set_policy(const std::string& id, const network::Policy& policy) {

@@ -67,6 +67,7 @@ LinuxRuntime::LinuxRuntime(const LinuxRuntimeOptions& options, linux::CgroupTree
       facts_folder_(make_folder(options.memory_folder_fd, "facts", 0711)),
       store_folder_(make_folder(options.folder_fd, "store", 0700)),
       volumes_folder_(make_folder(options.folder_fd, "volumes", 0700)),
+      logs_folder_(make_folder(options.folder_fd, "logs", 0700)),
       boot_id_(read_boot_id()),
       host_image_("host-" + random_hex(4)),
       cgroups_(std::move(cgroups)),
@@ -77,6 +78,7 @@ LinuxRuntime::LinuxRuntime(const LinuxRuntimeOptions& options, linux::CgroupTree
               .quota_bytes = options.image_quota_bytes}),
       image_choice_(store_, fmt::format("/proc/self/fd/{}/{}", images_.get(), host_image_)),
       volumes_(volumes_folder_.get(), options.host_paths),
+      logs_(logs_folder_.get(), sandboxes_.get()),
       facts_(facts_folder_.get()),
       network_(make_network(options)),
       nurseries_(linux::make_sealed_program(options.guest_program).get(), nursery_config(cgroups_),
@@ -89,6 +91,7 @@ LinuxRuntime::LinuxRuntime(const LinuxRuntimeOptions& options, linux::CgroupTree
       ends_(::epoll_create1(EPOLL_CLOEXEC)) {
   if (!ends_) throw_errno("make an epoll");
   adopt_and_sweep();
+  adopt_logs();
   start_network();
   make_host_layers();
   remove_unused_images();
@@ -179,6 +182,25 @@ bool LinuxRuntime::adopt(const std::string& unit) {
   } catch (const Error& error) {
     log::debug("not adopted", {{"unit", unit}, {"error", error.what()}});
     return false;
+  }
+}
+
+// Goes on with those that an earlier life of ours kept.
+void LinuxRuntime::adopt_logs() {
+  std::map<std::string, std::shared_ptr<Entry>> living;
+  entries_.with([&](const Entries& entries) {
+    for (const auto& [id, entry] : entries) living.emplace(entry->record.unit, entry);
+  });
+  for (const std::string& unit : logs_.list()) {
+    const auto found = living.find(unit);
+    try {
+      if (found == living.end())
+        logs_.remove(unit);
+      else if (found->second->state != State::paused)
+        logs_.keep(unit, found->second->record.spec.log);
+    } catch (const Error& error) {
+      log::warning("a log is not kept any more", {{"unit", unit}, {"error", error.what()}});
+    }
   }
 }
 

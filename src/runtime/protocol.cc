@@ -147,6 +147,13 @@ void read_body(wire::Reader& in, VolumeList& reply) {
     reply.all.push_back(std::move(volume));
   }
 }
+void put_body(wire::Writer& out, const LogList& reply) {
+  out.u32(static_cast<std::uint32_t>(reply.starts.size()));
+  for (const std::uint64_t start : reply.starts) out.u64(start);
+}
+void read_body(wire::Reader& in, LogList& reply) {
+  for (std::uint32_t left = read_count(in); left > 0; --left) reply.starts.push_back(in.u64());
+}
 void put_body(wire::Writer& out, const Text& reply) {
   out.text(reply.text);
 }

@@ -18,7 +18,7 @@ namespace hearth::runtime {
 inline constexpr const char* kSocketName = "runtime.sock";
 
 // Raised when a message changes its meaning.
-inline constexpr std::uint32_t kProtocolVersion = 2;
+inline constexpr std::uint32_t kProtocolVersion = 3;
 
 struct HelloRequest {};
 struct CreateRequest {
@@ -81,13 +81,20 @@ struct ConfigureRequest {
   std::string hostname;
   guest::Configuration configuration;
 };
+struct KeepLogRequest {
+  std::string id;
+};
+// Answered with LogList and as many descriptors.
+struct OpenLogRequest {
+  std::string id;
+};
 // On the wire a message is known by its place here: add at the end.
 using Request =
     std::variant<HelloRequest, CreateRequest, ConnectRequest, DestroyRequest, GetRequest,
                  ListRequest, ShutdownRequest, PauseRequest, ResumeRequest, PolicyRequest,
                  CommitRequest, ForkRequest, HasLayerRequest, AddLayerRequest, AddFolderRequest,
                  PutImageRequest, ListImagesRequest, RemoveImageRequest, ListVolumesRequest,
-                 RemoveVolumeRequest, ConfigureRequest>;
+                 RemoveVolumeRequest, ConfigureRequest, KeepLogRequest, OpenLogRequest>;
 
 struct Hello {
   std::uint32_t protocol = kProtocolVersion;
@@ -115,11 +122,15 @@ struct VolumeList {
 struct Text {
   std::string text;
 };
+// Where each of the files begins.
+struct LogList {
+  std::vector<std::uint64_t> starts;
+};
 struct Failed {
   Code code = Code::internal;
   std::string message;
 };
-using Reply = std::variant<Hello, Done, Sandboxes, Failed, ImageList, VolumeList, Text>;
+using Reply = std::variant<Hello, Done, Sandboxes, Failed, ImageList, VolumeList, Text, LogList>;
 
 std::string encode(const Request& request);
 std::string encode(const Reply& reply);

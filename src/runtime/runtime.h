@@ -55,6 +55,21 @@ struct MountSpec {
   std::string content;
 };
 
+// What is kept on disk of the output of detached commands: `files` of at most `bytes` each. 0
+// files: nothing but what the guest remembers.
+struct LogLimits {
+  std::uint64_t bytes = std::uint64_t{10} << 20;
+  std::uint32_t files = 3;
+
+  bool operator==(const LogLimits&) const = default;
+};
+
+// A part of what was written to disk, see log_file.h.
+struct LogFile {
+  std::uint64_t start = 0;  // position of its first byte
+  linux::Fd fd;             // to be read
+};
+
 // Everything needed to start one sandbox.
 struct SandboxSpec {
   std::string id;              // a label (base/id.h); also its host name. Empty: one is made up
@@ -67,6 +82,7 @@ struct SandboxSpec {
   std::vector<MountSpec> mounts;
   std::vector<guest::SurfacePort> surfaces;  // that listen inside
   std::string token;                         // that they ask for; empty: none
+  LogLimits log;
   // Goes when the connection that asked for it closes: whoever is killed leaves nothing behind.
   bool ends_with_client = false;
 };
@@ -143,6 +159,14 @@ class Runtime {
   // leaves the one it has. not_found; invalid; conflict when it has been done before.
   virtual void configure(const std::string& id, const guest::Configuration& configuration,
                          const std::string& hostname) = 0;
+
+  // To be said before a detached command is started: what those write goes to disk from now on, as
+  // far as LogLimits of the sandbox say so. Idempotent. not_found; unavailable when it has exited
+  // or is paused.
+  virtual void keep_log(const std::string& id) = 0;
+
+  // What is on disk of it, oldest first; also of a sandbox that has exited. not_found.
+  virtual std::vector<LogFile> open_log(const std::string& id) = 0;
 
   // Whom it may talk to from now on. not_found; invalid for a sandbox without a network.
   virtual void set_policy(const std::string& id, const network::Policy& policy) = 0;

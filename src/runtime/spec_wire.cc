@@ -42,6 +42,17 @@ MountSpec read_mount(wire::Reader& in) {
   return mount;
 }
 
+void put(wire::Writer& out, const LogLimits& log) {
+  out.u64(log.bytes).u32(log.files);
+}
+
+LogLimits read_log_limits(wire::Reader& in) {
+  LogLimits log;
+  log.bytes = in.u64();
+  log.files = in.u32();
+  return log;
+}
+
 }  // namespace
 
 void put_time(wire::Writer& out, Time time) {
@@ -62,6 +73,7 @@ void put(wire::Writer& out, const SandboxSpec& spec) {
   guest::put(out, spec.surfaces);
   out.text(spec.token);
   out.boolean(spec.ends_with_client);
+  put(out, spec.log);
 }
 
 SandboxSpec read_spec(wire::Reader& in) {
@@ -80,6 +92,7 @@ SandboxSpec read_spec(wire::Reader& in) {
   spec.surfaces = guest::read_surface_ports(in);
   spec.token = in.text();
   spec.ends_with_client = in.boolean();
+  spec.log = read_log_limits(in);
   return spec;
 }
 

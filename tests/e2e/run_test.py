@@ -96,8 +96,10 @@ class RunTest(unittest.TestCase):
         made = self.hearth("run", "-d", "--", "sh", "-c", "echo first; sleep 0.2; echo second >&2; sleep 1000")
         box = made.stdout.strip()
         self.assertEqual(self.ids(), [box])
-        self.assertTrue(wait_until(lambda: self.hearth("logs", box).stdout == "first\nsecond\n"))
-        follower = subprocess.Popen([HEARTH, "logs", "-f", "--state-dir", self.engine.state_dir, box], stdout=subprocess.PIPE, text=True)
+        self.assertTrue(wait_until(lambda: self.hearth("logs", box).stderr == "second\n"))
+        self.assertEqual(self.hearth("logs", box).stdout, "first\n")
+        follower = subprocess.Popen([HEARTH, "logs", "-f", "--state-dir", self.engine.state_dir, box],
+                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.assertEqual(follower.stdout.readline(), "first\n")
         self.assertEqual(follower.stdout.readline(), "second\n")
         self.hearth("rm", box)

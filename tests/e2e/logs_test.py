@@ -1,0 +1,124 @@
+"""What detached commands write: on disk, bounded, found again."""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import unittest
+
+from hearth import HEARTH, Engine, is_alive, need_root, wait_until
+
+
+class Logs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        need_root()
+        cls.engine = Engine().start("--warm", "0")
+        cls.hearth = staticmethod(cls.engine.hearth)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.engine.remove()
+
+    def tearDown(self):
+        self.hearth("rm", "--all")
+        self.assertEqual(self.folders(), [], "removing a sandbox removes its log")
+
+    def folders(self):
+        return list(pathlib.Path(self.engine.state_dir, "runtime/logs").iterdir())
+
+    def log(self, *words):
+        result = self.hearth("logs", *words)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def run_detached(self, *words):
+        started = self.hearth("run", "-d", *words)
+        self.assertEqual(started.returncode, 0, started.stderr)
+        return started.stdout.strip()
+
+    def test_there_is_no_log_until_it_is_needed(self):
+        self.run_detached()
+        self.hearth("run", "--", "echo", "x")
+        self.assertEqual(self.folders(), [])
+
+    def test_lines_have_a_stream_and_a_time(self):
+        box = self.run_detached("--", "sh", "-c", "echo one; echo two >&2; sleep 0.3; echo three; sleep 100")
+        wait_until(lambda: self.log(box) == "one\nthree\n")
+        self.assertEqual(self.hearth("logs", box).stderr, "two\n")
+        self.assertEqual(self.log("--tail", "1", box), "three\n")
+        stamped = self.log("--timestamps", box).splitlines()
+        self.assertRegex(stamped[0], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z one$")
+        moment = stamped[1].split()[0]
+        self.assertEqual(self.log("--since", moment, box), "three\n")
+        self.assertEqual(self.log("--since", "10m", box), "one\nthree\n")
+        written = wait_until(lambda: [path for folder in self.folders() for path in folder.iterdir()])
+        wait_until(lambda: "stdout F three\n" in written[0].read_text())
+        self.assertIn("stderr F two\n", written[0].read_text())
+
+    def test_exec_writes_to_the_same_log_and_users_may_open_stdout_anew(self):
+        box = self.run_detached()
+        self.hearth("exec", "-d", "-u", "65534", box, "--", "sh", "-c", "echo anew > /dev/stdout")
+        wait_until(lambda: self.log(box) == "anew\n")
+
+    def test_rotation_bounds_the_disk_and_the_end_is_there(self):
+        box = self.run_detached("--log-size", "64k", "--log-files", "2", "--", "sh", "-c", "seq 1 50000; echo end; sleep 100")
+        wait_until(lambda: self.log("--tail", "1", box) == "end\n", 20)
+        lines = self.log(box).split()
+        self.assertEqual(lines[-2:], ["50000", "end"])
+        self.assertEqual([int(line) for line in lines[1:-1]], list(range(int(lines[1]), 50001)), "nothing is missing in between")
+        self.assertLessEqual(sum(path.stat().st_size for path in self.folders()[0].iterdir()), 2 * 65536)
+
+    def test_memory_only(self):
+        box = self.run_detached("--log-files", "0", "--", "sh", "-c", "echo kept; sleep 100")
+        wait_until(lambda: self.log(box) == "kept\n")
+        self.assertEqual(self.folders(), [])
+
+    def test_follow_sees_everything_until_the_sandbox_ends(self):
+        box = self.run_detached("--", "sh", "-c", "for i in $(seq 200); do echo $i; sleep 0.002; done; sleep 100")
+        follower = subprocess.Popen([HEARTH, "logs", "-f", "--state-dir", self.engine.state_dir, box], stdout=subprocess.PIPE, text=True)
+        seen = [follower.stdout.readline() for _ in range(200)]
+        self.assertEqual(seen, [f"{i}\n" for i in range(1, 201)])
+        self.hearth("rm", box)
+        self.assertEqual(follower.wait(10), 0)
+        follower.stdout.close()
+
+    def test_output_survives_a_killed_runtime(self):
+        box = self.run_detached("--", "sh", "-c", "for i in $(seq 2000); do echo $i; sleep 0.001; done; sleep 100")
+        wait_until(lambda: len(self.log(box).split()) > 100)
+        runtime = self.engine.runtime_pid()
+        os.kill(runtime, signal.SIGKILL)
+        wait_until(lambda: not is_alive(runtime))
+        self.engine.process.wait(30)
+        self.engine.start("--warm", "0")
+        wait_until(lambda: self.log("--tail", "1", box) == "2000\n", 30)
+        self.assertEqual(self.log(box).split(), [str(i) for i in range(1, 2001)])
+
+    def test_a_sandbox_that_has_exited_still_has_its_log(self):
+        box = self.run_detached("--", "sh", "-c", "echo last words; sleep 100")
+        wait_until(lambda: self.folders() and list(self.folders()[0].iterdir()))
+        pid = int(re.search(r'"pid": ?(\d+)', self.hearth("inspect", box).stdout).group(1))
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: self.engine.sandboxes()[0]["state"] == "exited")
+        self.assertEqual(self.log(box), "last words\n")
+        self.assertEqual(self.log("-f", box), "last words\n")
+
+    def test_a_paused_one_shows_what_is_on_disk(self):
+        box = self.run_detached("--", "sh", "-c", "echo before; sleep 100")
+        wait_until(lambda: self.folders() and list(self.folders()[0].iterdir()))
+        self.hearth("pause", box)
+        self.assertEqual(self.log(box), "before\n")
+
+    def test_errors_say_what_is_wrong(self):
+        for words, why in ((["logs", "nobody"], "there is no sandbox 'nobody'"),
+                           (["logs", "--since", "soon", "x"], "'soon' is no time"),
+                           (["logs", "--tail", "-1", "x"], "--tail"),
+                           (["run", "-d", "--log-size", "1k"], "the least is 64k"),
+                           (["run", "-d", "--log-files", "101"], "--log-files")):
+            result = self.hearth(*words)
+            self.assertNotEqual(result.returncode, 0, words)
+            self.assertIn(why, result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
