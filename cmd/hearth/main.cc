@@ -33,6 +33,7 @@ struct Perform {
   int operator()(const cli::InspectOptions& options) const { return cli::inspect(options); }
   int operator()(const cli::RmOptions& options) const { return cli::rm(options); }
   int operator()(const cli::LogsOptions& options) const { return cli::logs(options); }
+  int operator()(const cli::AttachOptions& options) const { return cli::attach(options); }
   int operator()(const cli::VersionOptions& options) const { return cli::version(options); }
   int operator()(const cli::EnvOptions& options) const { return cli::env(options); }
   int operator()(const cli::DoctorOptions& options) const { return cli::doctor(options); }

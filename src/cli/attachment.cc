@@ -18,15 +18,6 @@ constexpr linux::WindowSize kUsualSize{.rows = 24, .cols = 80};
 // Enough to say that it was no slip.
 constexpr int kInterruptionsToKill = 3;
 
-linux::WindowSize own_window_size() {
-  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (::isatty(fd) == 0) continue;
-    const linux::WindowSize size = linux::get_window_size(fd);
-    if (size.rows != 0 && size.cols != 0) return size;
-  }
-  return kUsualSize;
-}
-
 bool is_null_device(const struct stat& status) {
   return S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3);
 }
@@ -49,6 +40,15 @@ void open_to_everyone(int pipe_fd) {
 }
 
 }  // namespace
+
+linux::WindowSize own_window_size() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::isatty(fd) == 0) continue;
+    const linux::WindowSize size = linux::get_window_size(fd);
+    if (size.rows != 0 && size.cols != 0) return size;
+  }
+  return kUsualSize;
+}
 
 bool may_be_output(int fd) {
   struct stat status{};

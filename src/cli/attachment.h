@@ -54,6 +54,9 @@ class Attachment {
   std::optional<linux::RawTerminal> raw_;
 };
 
+// Of our terminal; the usual one where there is none.
+linux::WindowSize own_window_size();
+
 // Whether a descriptor may be handed to a sandbox as it is.
 bool may_be_output(int fd);
 bool may_be_input(int fd);

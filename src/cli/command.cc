@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <optional>
 
 #include "base/error.h"
 #include "base/time_text.h"
@@ -22,6 +23,13 @@ guest::ExecRequest make_request(const CommandOptions& options) {
   request.directory = options.directory;
   request.user = options.user;
   request.detached = options.detached;
+  if (options.detached) {
+    request.keep_input = options.interactive;
+    request.terminal = options.terminal;
+    const linux::WindowSize size = own_window_size();
+    request.rows = size.rows;
+    request.columns = size.cols;
+  }
   request.restart = options.restart;
   request.most_restarts = options.most_restarts;
   // Below a millisecond is not "no timeout".
@@ -94,21 +102,25 @@ int exit_code_of_start(Code code) {
 
 CommandEnd run_command(const CommandPlace& place, const CommandOptions& options,
                        guest::Connection& guest, Signals& signals) {
-  Attachment attachment(guest, signals,
-                        {.interactive = options.interactive, .terminal = options.terminal});
+  // Whoever detaches may attach from elsewhere: it takes no terminal of ours.
+  std::optional<Attachment> attachment;
+  if (!options.detached)
+    attachment.emplace(
+        guest, signals,
+        AttachmentOptions{.interactive = options.interactive, .terminal = options.terminal});
   try {
     start_command(make_request(options), [&](const guest::ExecRequest& request) {
-      if (options.detached)
-        guest.start(request, {});
+      if (attachment)
+        attachment->start(request);
       else
-        attachment.start(request);
+        guest.start(request, {});
     });
   } catch (const Error& error) {
     complain(place.verb, error.what());
     return {.started = false, .exit_code = exit_code_of_start(error.code())};
   }
-  if (options.detached) return {.started = true, .exit_code = 0};
-  const guest::Exited exited = attachment.wait();
+  if (!attachment) return {.started = true, .exit_code = 0};
+  const guest::Exited exited = attachment->wait();
   explain_end(place, options, exited);
   return {.started = true, .exit_code = exit_code_of(exited)};
 }

@@ -66,7 +66,7 @@ class CommandParser {
  public:
   explicit CommandParser(Parser& parser) {
     parser.flag("-i,--interactive", options_.interactive,
-                "pass our input on; without it the command reads nothing");
+                "pass our input on, or with -d keep it open for 'hearth attach'");
     parser.flag("-t,--tty", options_.terminal, "give the command a terminal");
     parser.flag("-d,--detach", options_.detached, "do not wait; output is kept for 'hearth logs'");
     parser.options("-e,--env", options_.environment, "NAME=VALUE",
@@ -82,9 +82,6 @@ class CommandParser {
     options_.command = std::move(command);
     for (const std::string& entry : options_.environment) check_environment("-e", entry);
     if (!timeout_.empty()) options_.timeout = parse_timeout("--timeout", timeout_);
-    if (options_.detached && (options_.interactive || options_.terminal)) {
-      fail(Code::invalid, "-d goes without -i and -t: nobody is there to type");
-    }
     return std::move(options_);
   }
 
@@ -294,6 +291,7 @@ Order parse_order(const CommandLine& line) {
       {"inspect", parse_inspect},
       {"rm", parse_rm},
       {"logs", parse_logs},
+      {"attach", parse_attach},
       {"env", parse_env},
       {"version", parse_format_only<VersionOptions>},
       {"doctor", parse_format_only<DoctorOptions>},

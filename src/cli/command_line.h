@@ -18,9 +18,9 @@ struct Help {
 };
 
 using Order = std::variant<Help, UpOptions, RunOptions, ExecOptions, LsOptions, InspectOptions,
-                           RmOptions, LogsOptions, VersionOptions, EnvOptions, DoctorOptions,
-                           ImageOrder, PauseOptions, ResumeOptions, StopOptions, CommitOptions,
-                           ForkOptions, PolicyOptions, StatsOptions, VolumeLsOptions,
+                           RmOptions, LogsOptions, AttachOptions, VersionOptions, EnvOptions,
+                           DoctorOptions, ImageOrder, PauseOptions, ResumeOptions, StopOptions,
+                           CommitOptions, ForkOptions, PolicyOptions, StatsOptions, VolumeLsOptions,
                            VolumeRmOptions, ForwardOptions, PortsOptions, ConfigureOptions>;
 
 struct CommandLine {

@@ -11,7 +11,7 @@
 namespace hearth::cli {
 namespace {
 
-constexpr std::array<VerbHelp, 22> kVerbs = {{
+constexpr std::array<VerbHelp, 23> kVerbs = {{
     {.name = "up",
      .summary = "start the engine on this machine and stay until Ctrl-C",
      .usage = "[OPTIONS]",
@@ -87,6 +87,17 @@ Examples:
   hearth logs build
   hearth logs -f --tail 20 build
   hearth logs --since 10m --timestamps build)"},
+    {.name = "attach",
+     .summary = "watch a detached command, and type for it",
+     .usage = "[OPTIONS] ID",
+     .footer =
+         R"(Shows what it writes from now on, and ends with it and its exit code. What you type reaches
+one that was started with -i or -t; the end of our input does not end its. Ctrl-p ctrl-q
+leaves it running. Any number may be attached at once.
+
+Examples:
+  hearth run -dit --name shell; hearth attach shell
+  hearth attach --no-stdin --sig-proxy=false build)"},
     {.name = "rm",
      .summary = "end sandboxes and everything in them",
      .usage = "[OPTIONS] ID... | --all",

@@ -59,6 +59,24 @@ Order parse_logs(const CommandLine& line) {
   return options;
 }
 
+Order parse_attach(const CommandLine& line) {
+  Parser parser(line);
+  AttachOptions options;
+  std::string forward = "true", pid;
+  parser.flag("--no-stdin", options.no_stdin, "only look on");
+  parser.option("--sig-proxy", forward, "BOOL", "pass signals on to the command [true]");
+  parser.option("--pid", pid, "PID", "to which one, as seen inside [the first detached one]");
+  std::vector<std::string> words = parser.parse();
+  options.id = take_first(words, kWhichSandbox);
+  parser.refuse_words(words);
+  if (forward != "true" && forward != "false")
+    fail(Code::invalid, "--sig-proxy: '{}' is neither true nor false", forward);
+  options.forward_signals = forward == "true";
+  if (!pid.empty()) options.pid = parse_count("--pid", pid, INT32_MAX);
+  options.state_dir = parser.state_dir();
+  return options;
+}
+
 Order parse_pause(const CommandLine& line) {
   return parse_ids<PauseOptions>(line);
 }

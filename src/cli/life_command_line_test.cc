@@ -122,5 +122,35 @@ TEST(LifeCommandLineTest, MistakesNameTheFix) {
   EXPECT_TRUE(refused({"run", "-v", "cache", "true"}, "NAME:/target"));
 }
 
+TEST(LogOptionsTest, HaveBoundsAndDefaults) {
+  EXPECT_EQ(parse<RunOptions>({"run", "-d"}).log, runtime::LogLimits{});
+  const RunOptions run = parse<RunOptions>({"run", "-d", "--log-size", "1m", "--log-files", "0"});
+  EXPECT_EQ(run.log, (runtime::LogLimits{.bytes = 1 << 20, .files = 0}));
+  EXPECT_THROW(parse<RunOptions>({"run", "-d", "--log-size", "1k"}), Error);
+  EXPECT_THROW(parse<RunOptions>({"run", "-d", "--log-files", "101"}), Error);
+
+  const LogsOptions logs = parse<LogsOptions>(
+      {"logs", "-f", "-t", "--tail", "5", "--since", "2026-01-02T03:04:05Z", "x"});
+  EXPECT_TRUE(logs.follow);
+  EXPECT_TRUE(logs.choice.timestamps);
+  EXPECT_EQ(logs.choice.tail, 5u);
+  EXPECT_TRUE(logs.choice.since);
+  EXPECT_FALSE(parse<LogsOptions>({"logs", "--tail", "all", "x"}).choice.tail);
+  EXPECT_THROW(parse<LogsOptions>({"logs", "--since", "soon", "x"}), Error);
+  EXPECT_THROW(parse<LogsOptions>({"logs"}), Error);
+}
+
+TEST(AttachOptionsTest, SayHow) {
+  const AttachOptions usual = parse<AttachOptions>({"attach", "box"});
+  EXPECT_EQ(usual.id, "box");
+  EXPECT_FALSE(usual.no_stdin);
+  EXPECT_TRUE(usual.forward_signals);
+  EXPECT_TRUE(parse<AttachOptions>({"attach", "--no-stdin", "box"}).no_stdin);
+  EXPECT_FALSE(parse<AttachOptions>({"attach", "--sig-proxy=false", "box"}).forward_signals);
+  EXPECT_EQ(parse<AttachOptions>({"attach", "--pid", "7", "box"}).pid, 7u);
+  EXPECT_THROW(parse<AttachOptions>({"attach", "--sig-proxy=maybe", "box"}), Error);
+  EXPECT_THROW(parse<AttachOptions>({"attach", "one", "two"}), Error);
+}
+
 }  // namespace
 }  // namespace hearth::cli

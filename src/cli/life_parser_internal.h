@@ -46,6 +46,7 @@ class LogParser {
 };
 
 Order parse_logs(const CommandLine& line);
+Order parse_attach(const CommandLine& line);
 Order parse_pause(const CommandLine& line);
 Order parse_resume(const CommandLine& line);
 Order parse_stop(const CommandLine& line);

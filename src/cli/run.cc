@@ -67,7 +67,8 @@ int run(const RunOptions& options) {
 
   const CommandOptions command = complete(options, created.sandbox);
   CommandEnd end{.started = true};
-  if (!command.command.empty() || !command.detached) {
+  const bool wants_shell = !command.detached || (command.interactive && command.terminal);
+  if (!command.command.empty() || wants_shell) {
     if (command.detached) runtime.keep_log(id);
     guest::Connection guest(std::move(created.guest));
     const CommandPlace place{

@@ -105,6 +105,14 @@ struct LogsOptions {
   LogChoice choice;
 };
 
+struct AttachOptions {
+  std::string state_dir;
+  std::string id;
+  std::uint32_t pid = 0;  // inside; 0: the first detached command
+  bool no_stdin = false;
+  bool forward_signals = true;
+};
+
 struct VersionOptions {
   std::string state_dir;
   Format format = Format::table;
@@ -126,6 +134,7 @@ int ls(const LsOptions& options);
 int inspect(const InspectOptions& options);
 int rm(const RmOptions& options);
 int logs(const LogsOptions& options);
+int attach(const AttachOptions& options);
 int version(const VersionOptions& options);
 int env(const EnvOptions& options);
 int doctor(const DoctorOptions& options);

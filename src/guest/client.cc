@@ -51,7 +51,7 @@ Connection::Process Connection::start(const ExecRequest& request, const Stdio& s
   send_exec(request, stdio, deadline);
   linux::Message message = next(deadline);
   Process process{.pid = expect<Started>(message).pid, .terminal = {}};
-  if (request.terminal) {
+  if (request.terminal && !request.detached) {
     if (message.fds.size() != 1) throw_unexpected();
     process.terminal = std::move(message.fds.front());
   }
@@ -77,6 +77,21 @@ Exited Connection::run(const ExecRequest& request, const Stdio& stdio) {
   quiet.only_end = true;
   send_exec(quiet, stdio, Deadline::never());
   return *wait();
+}
+
+Connection::Attached Connection::attach(std::uint32_t pid) {
+  channel_.send(encode(Request(AttachRequest{.pid = pid})));
+  linux::Message message = next(Deadline::never());
+  Attached attached{.pid = expect<Started>(message).pid, .input = {}};
+  if (!message.fds.empty()) attached.input = std::move(message.fds.front());
+  return attached;
+}
+
+std::variant<Output, Exited> Connection::next_of_attached() {
+  const linux::Message message = next(Deadline::never());
+  Reply reply = parse_reply(message.bytes);
+  if (auto* output = std::get_if<Output>(&reply)) return std::move(*output);
+  return expect<Exited>(message);
 }
 
 void Connection::stop(Duration grace) {

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <optional>
+#include <variant>
 
 #include "base/clock.h"
 #include "guest/protocol.h"
@@ -45,6 +46,14 @@ class Connection {
 
   // start() and wait() in one, and faster than both; without a terminal, and not detached.
   Exited run(const ExecRequest& request, const Stdio& stdio);
+
+  struct Attached {
+    std::uint32_t pid = 0;
+    linux::Fd input;  // or none; see AttachRequest
+  };
+  Attached attach(std::uint32_t pid = 0);
+  // What comes next from the command that this is attached to.
+  std::variant<Output, Exited> next_of_attached();
 
   // Ends everything in the sandbox; returns when nothing is left.
   void stop(Duration grace);

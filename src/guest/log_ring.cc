@@ -10,15 +10,19 @@ constexpr std::size_t kMostPiece = std::size_t{16} << 10;
 
 }  // namespace
 
-void LogRing::append(Stream stream, Time time, std::string_view bytes) {
+void LogRing::append(Stream stream, Time time, std::string_view bytes, std::uint64_t source) {
   const std::size_t most = std::min(kMostPiece, capacity_);
   while (!bytes.empty()) {
     const bool goes_on = !pieces_.empty() && pieces_.back().stream == stream &&
-                         !pieces_.back().bytes.ends_with('\n') &&
+                         pieces_.back().source == source && !pieces_.back().bytes.ends_with('\n') &&
                          pieces_.back().bytes.size() < most;
     if (!goes_on) {
-      pieces_.push_back(
-          {.stream = stream, .time = time, .position = end_, .weight = weight_, .bytes = {}});
+      pieces_.push_back({.stream = stream,
+                         .source = source,
+                         .time = time,
+                         .position = end_,
+                         .weight = weight_,
+                         .bytes = {}});
       weight_ += kPieceOverhead;
     }
     std::string& last = pieces_.back().bytes;
@@ -44,9 +48,13 @@ std::deque<LogRing::Piece>::const_iterator LogRing::find(std::uint64_t position)
   return behind == pieces_.begin() ? behind : std::prev(behind);
 }
 
-std::optional<Output> LogRing::read(std::uint64_t from, std::size_t most) const {
+std::optional<Output> LogRing::read(std::uint64_t from, std::size_t most,
+                                    std::optional<std::uint64_t> source) const {
   if (from >= end_) return std::nullopt;
-  const auto piece = find(from);
+  const auto piece = std::find_if(find(from), pieces_.end(), [&](const Piece& one) {
+    return !source || one.source == *source;
+  });
+  if (piece == pieces_.end()) return std::nullopt;
   from = std::max(from, piece->position);
   return Output{
       .bytes = piece->bytes.substr(static_cast<std::size_t>(from - piece->position), most),

@@ -23,11 +23,13 @@ class LogRing {
 
   explicit LogRing(std::size_t capacity) : capacity_(capacity) {}
 
-  void append(Stream stream, Time time, std::string_view bytes);
+  // `source` tells commands apart.
+  void append(Stream stream, Time time, std::string_view bytes, std::uint64_t source = 0);
 
   // At most `most` bytes of one stream from position `from` on, or from the oldest kept byte where
-  // that is forgotten already. Nothing at the end.
-  std::optional<Output> read(std::uint64_t from, std::size_t most) const;
+  // that is forgotten already. Nothing at the end. Of all sources, or of one.
+  std::optional<Output> read(std::uint64_t from, std::size_t most,
+                             std::optional<std::uint64_t> source = {}) const;
 
   // Whether `count` more bytes fit without forgetting anything from `position` on.
   bool has_room(std::uint64_t position, std::size_t count) const;
@@ -37,6 +39,7 @@ class LogRing {
  private:
   struct Piece {
     Stream stream = Stream::output;
+    std::uint64_t source = 0;
     Time time;
     std::uint64_t position = 0;  // of its first byte
     std::uint64_t weight = 0;    // of all pieces before it, forgotten ones too

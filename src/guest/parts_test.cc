@@ -76,6 +76,19 @@ TEST(LogRing, ALineHasTheTimeOfItsBeginning) {
   EXPECT_EQ(ring.read(6, 100)->time, kLater);
 }
 
+TEST(LogRing, TellsItsSourcesApart) {
+  LogRing ring(100'000);
+  ring.append(Stream::output, kThen, "of o", 1);
+  ring.append(Stream::output, kThen, "of two\n", 2);
+  ring.append(Stream::output, kThen, "ne\n", 1);
+
+  EXPECT_EQ(ring.read(0, 100, 1)->bytes, "of o");
+  EXPECT_EQ(ring.read(4, 100, 1)->bytes, "ne\n");
+  EXPECT_EQ(ring.read(0, 100, 2)->bytes, "of two\n");
+  EXPECT_FALSE(ring.read(0, 100, 3));
+  EXPECT_EQ(ring.read(4, 100)->bytes, "of two\n");
+}
+
 TEST(LogRing, ForgetsTheOldestFirst) {
   LogRing ring(2 * LogRing::kPieceOverhead + 10);
   ring.append(Stream::output, kThen, "one\n");

@@ -12,6 +12,7 @@ enum class RequestKind : std::uint8_t {
   signal = 3,
   log = 4,
   stop = 5,
+  attach = 6,
   connect = 10,
   ports = 11,
   configure = 12
@@ -43,6 +44,7 @@ void put(wire::Writer& out, const ExecRequest& request) {
       .u64(request.timeout_milliseconds)
       .boolean(request.only_end)
       .boolean(request.detached)
+      .boolean(request.keep_input)
       .u8(static_cast<std::uint8_t>(request.restart))
       .u32(request.most_restarts);
 }
@@ -73,6 +75,10 @@ void put(wire::Writer& out, const PortsRequest& request) {
 void put(wire::Writer& out, const ConfigureRequest& request) {
   out.u8(static_cast<std::uint8_t>(RequestKind::configure));
   put(out, request.configuration);
+}
+
+void put(wire::Writer& out, const AttachRequest& request) {
+  out.u8(static_cast<std::uint8_t>(RequestKind::attach)).u32(request.pid);
 }
 
 void put(wire::Writer& out, const Hello& reply) {
@@ -157,6 +163,7 @@ ExecRequest read_exec(wire::Reader& in) {
   request.timeout_milliseconds = in.u64();
   request.only_end = in.boolean();
   request.detached = in.boolean();
+  request.keep_input = in.boolean();
   const std::uint8_t restart = in.u8();
   if (restart > static_cast<std::uint8_t>(Restart::always))
     fail(Code::invalid, "there is no restart policy {}", restart);
@@ -192,6 +199,8 @@ Request read_request(wire::Reader& in) {
       return PortsRequest{.follow = in.boolean()};
     case RequestKind::configure:
       return ConfigureRequest{.configuration = read_configuration(in)};
+    case RequestKind::attach:
+      return AttachRequest{.pid = in.u32()};
   }
   fail(Code::invalid, "there is no guest request {}", kind);
 }

@@ -7,6 +7,12 @@
 //                            <-    Exited
 //   or at any point          <-    Failed
 //
+//   AttachRequest            ->                     to a detached command
+//                            <-    Started          (with the fd of its input, if it has one)
+//   SignalRequest            ->
+//                            <-    Output
+//                            <-    Exited
+//
 // A connection runs one command at a time and may then run the next. Closing it ends a command that
 // was not detached: a client that is killed leaves nothing running.
 //
@@ -55,12 +61,22 @@ struct ExecRequest {
   bool only_end = false;
   // Goes on after the connection closes; its output is kept for LogRequest. Needs no descriptors.
   bool detached = false;
+  // Of a detached one: stdin stays open, for who attaches. Else it reads nothing.
+  bool keep_input = false;
   // Of a detached one: how often it is started again when it ends by itself.
   Restart restart = Restart::never;
   std::uint32_t most_restarts = 0;  // 0: as often as it takes
 };
 
-// To the command's process group.
+// To a detached command that runs: that of this pid, or the first that was started. The descriptor
+// that comes with Started is what it reads from: the writing end of a pipe, or the outer end of its
+// terminal, which is not to be read. What it writes from now on comes as Output; whoever reads too
+// slowly misses some. Any number may be attached.
+struct AttachRequest {
+  std::uint32_t pid = 0;
+};
+
+// To the process group of the command that was started here, or that this is attached to.
 struct SignalRequest {
   std::uint32_t signal = 0;
 };
@@ -99,7 +115,7 @@ struct ConfigureRequest {
 };
 
 using Request = std::variant<HelloRequest, ExecRequest, SignalRequest, LogRequest, StopRequest,
-                             ConnectRequest, PortsRequest, ConfigureRequest>;
+                             ConnectRequest, PortsRequest, ConfigureRequest, AttachRequest>;
 
 struct Hello {
   std::uint32_t protocol = kProtocolVersion;

@@ -3,7 +3,6 @@
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,7 +15,6 @@
 #include "guest/command_line.h"
 #include "guest/process_tree.h"
 #include "guest/server_internal.h"
-#include "linux/pty.h"
 
 namespace hearth::guest {
 namespace {
@@ -37,14 +35,6 @@ Deadline deadline_of(const ExecRequest& request) {
     return Deadline::never();
   }
   return Deadline::after(std::chrono::milliseconds(request.timeout_milliseconds));
-}
-
-// Programs open /dev/stderr anew, as whoever they run as.
-linux::Pipe make_output_pipe() {
-  linux::Pipe pipe = linux::make_pipe();
-  if (::fchmod(pipe.read.get(), 0666) != 0) throw_errno("open a pipe to everyone");
-  linux::set_nonblocking(pipe.read.get(), true);
-  return pipe;
 }
 
 }  // namespace
@@ -101,6 +91,7 @@ void Server::run() {
       handle_event(event.data.u64, event.events);
     }
     check_deadlines();
+    if (attached_end_) finish_attached();
   }
 }
 
@@ -214,6 +205,8 @@ void Server::handle_request(Client& client, linux::Message message) {
   if (client.command != 0 || client.spawning || client.reading_log || client.follows_ports) {
     fail(Code::conflict, "this connection is busy with another request");
   }
+  if (const auto* attach = std::get_if<AttachRequest>(&request))
+    return start_attached(client, *attach);
   if (log != nullptr) return start_log(client, *log);
   if (const auto* stop = std::get_if<StopRequest>(&request)) return begin_stop(client, *stop);
   if (const auto* port = std::get_if<ConnectRequest>(&request))
@@ -232,11 +225,12 @@ void Server::reply(Client& client, const Reply& reply, int fd) {
 
 void Server::signal_command(Client& client, const SignalRequest& request) {
   // A command that has just ended is not the sender's mistake.
-  if (client.command == 0) return;
+  const pid_t command = client.command != 0 ? client.command : client.attached;
+  if (command == 0) return;
   if (request.signal == 0 || request.signal > static_cast<std::uint32_t>(SIGRTMAX)) {
     fail(Code::invalid, "there is no signal {}", request.signal);
   }
-  ::kill(-client.command, static_cast<int>(request.signal));
+  ::kill(-command, static_cast<int>(request.signal));
 }
 
 void Server::begin_exec(Client& client, const ExecRequest& request, std::vector<linux::Fd> fds) {
@@ -265,23 +259,9 @@ Server::PendingSpawn Server::plan_exec(const ExecRequest& request, std::vector<l
   pending.detached = request.detached;
   pending.only_end = request.only_end && !request.detached && !request.terminal;
   if (request.detached) {
-    pending.stdio.push_back(linux::open_file("/dev/null", O_RDONLY));
-    for (const Stream stream : {Stream::output, Stream::error}) {
-      linux::Pipe pipe = make_output_pipe();
-      pending.outputs.push_back({.fd = std::move(pipe.read), .stream = stream});
-      pending.stdio.push_back(std::move(pipe.write));
-    }
+    plan_detached(pending, request);
   } else if (request.terminal) {
-    linux::Pty pty = linux::open_pty(request.rows, request.columns);
-    if (pending.plan.uid != 0) {
-      // The terminal belongs to who uses it, as login(1) does it.
-      [[maybe_unused]] const int owned =
-          ::fchown(pty.slave.get(), pending.plan.uid, pending.plan.gid);
-    }
-    pending.terminal = std::move(pty.master);
-    pending.stdio.push_back(linux::duplicate(pty.slave.get()));
-    pending.stdio.push_back(linux::duplicate(pty.slave.get()));
-    pending.stdio.push_back(std::move(pty.slave));
+    pending.terminal = plan_terminal(pending, request);
   } else {
     if (fds.size() != 3) fail(Code::invalid, "a command needs 3 descriptors, {} came", fds.size());
     pending.stdio = std::move(fds);
@@ -334,12 +314,16 @@ void Server::finish_spawn(PendingSpawn pending, const SpawnResult& result) {
     command.deadline = pending.deadline;
     command.lasting = pending.lasting;
     command.started = std::chrono::system_clock::now();
-    commands_.emplace(result.pid, command);
+    command.number = next_command_++;
+    command.detached = pending.detached;
+    command.input = std::move(pending.input);
     for (OutputEnd& output : pending.outputs) {
       const std::uint64_t id = next_output_++;
+      output.source = command.number;
       if (!held_back_) watch(output.fd.get(), tag_of(Tag::output, id), EPOLLIN);
       outputs_.emplace(id, std::move(output));
     }
+    commands_.emplace(result.pid, std::move(command));
     if (client != nullptr) {
       if (!pending.detached) client->command = result.pid;
       if (!pending.only_end) {
@@ -380,14 +364,16 @@ void Server::reap_children() {
 
 void Server::command_ended(pid_t pid, linux::ExitStatus status) {
   const auto found = commands_.find(pid);
-  const Command command = found->second;
+  const Command command = std::move(found->second);
   commands_.erase(found);
   consider_restart(command, status);
+  const Exited exited{.status = status, .timed_out = command.timed_out};
+  if (command.detached) end_attached(command, exited);
   const auto client = clients_.find(command.client);
   if (client == clients_.end()) return;
   client->second->command = 0;
   try {
-    reply(*client->second, Exited{.status = status, .timed_out = command.timed_out});
+    reply(*client->second, exited);
   } catch (const Error&) {
     drop_client(command.client);
   }

@@ -65,6 +65,13 @@ class Server {
   void finish_stop_if_empty();
   void consider_restart(const Command& command, const linux::ExitStatus& status);
   void start_those_due();
+  void start_attached(Client& client, const AttachRequest& request);
+  void end_attached(const Command& command, const Exited& exited);
+  void finish_attached();
+  void say_attached_end(Client& client);
+  void drain_outputs(std::optional<std::uint64_t> source);
+  static linux::Fd plan_terminal(PendingSpawn& pending, const ExecRequest& request);
+  static void plan_detached(PendingSpawn& pending, const ExecRequest& request);
   void start_log(Client& client, const LogRequest& request);
   void pump_log(Client& client);
   void note_kept(std::uint64_t position);
@@ -111,6 +118,8 @@ class Server {
   // What detached commands, and whatever they leave running, write to.
   std::map<std::uint64_t, OutputEnd> outputs_;
   std::uint64_t next_output_ = 1;
+  std::uint64_t next_command_ = 1;
+  bool attached_end_ = false;  // somebody is to be told, once all output was read
   LogRing log_;
   std::uint64_t keeper_ = 0;  // the client that writes the log down, or 0
   std::uint64_t kept_until_ = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "guest/server.h"
 
@@ -34,6 +35,7 @@ inline constexpr Duration kKeeperPatience = std::chrono::seconds(10);
 struct Server::OutputEnd {
   linux::Fd fd;
   Stream stream = Stream::output;
+  std::uint64_t source = 0;  // number of the command
 };
 
 struct Server::Client {
@@ -44,6 +46,10 @@ struct Server::Client {
   bool reading_log = false;
   bool follow_log = false;
   std::uint64_t log_position = 0;
+  std::optional<std::uint64_t> log_source;  // attached: to the command of this number
+  pid_t attached = 0;                       // to this one, for signals; or 0
+  std::optional<Exited> attached_end;       // to be told when all output was sent
+  bool drained = false;                     // all output of it was read
   bool follows_ports = false;
   std::vector<std::uint16_t> ports;  // that it was told of
 };
@@ -62,6 +68,9 @@ struct Server::Command {
   bool timed_out = false;
   std::shared_ptr<Lasting> lasting;  // or none
   Time started{};
+  std::uint64_t number = 0;  // in the order of their starts
+  bool detached = false;
+  linux::Fd input;  // of a detached one, for who attaches: a pipe's end, a terminal's; or none
 };
 
 struct Server::PendingSpawn {
@@ -71,6 +80,7 @@ struct Server::PendingSpawn {
   linux::Fd terminal;              // outer end, for the client
   std::vector<OutputEnd> outputs;  // of a detached one
   Deadline deadline = Deadline::never();
+  linux::Fd input;  // as in Command
   bool detached = false;
   bool only_end = false;
   std::shared_ptr<Lasting> lasting;

@@ -50,14 +50,15 @@ bool Server::read_output(std::uint64_t id) {
   std::array<char, kLogPiece> buffer{};
   const OutputEnd& output = found->second;
   const ssize_t got = ::read(output.fd.get(), buffer.data(), buffer.size());
-  if (got < 0) return errno == EINTR;
-  if (got == 0) {
+  // A terminal that nobody has open any more answers EIO.
+  if (got < 0 && errno != EIO) return errno == EINTR;
+  if (got <= 0) {
     unwatch(output.fd.get());
     outputs_.erase(found);
     return false;
   }
   log_.append(output.stream, std::chrono::system_clock::now(),
-              {buffer.data(), static_cast<std::size_t>(got)});
+              {buffer.data(), static_cast<std::size_t>(got)}, output.source);
   return true;
 }
 
@@ -84,27 +85,36 @@ void Server::start_log(Client& client, const LogRequest& request) {
     keeper_ = client.id;
     kept_until_ = std::min(request.from, log_.end());
   }
-  // What has been written is to be seen, even if its turn in the loop has not come.
+  drain_outputs({});
+  pump_log(client);
+}
+
+// What has been written is to be seen, even if its turn in the loop has not come.
+void Server::drain_outputs(std::optional<std::uint64_t> source) {
   std::vector<std::uint64_t> outputs;
-  for (const auto& [id, output] : outputs_) outputs.push_back(id);
+  for (const auto& [id, output] : outputs_) {
+    if (!source || output.source == *source) outputs.push_back(id);
+  }
   for (const std::uint64_t id : outputs) {
     // A command that writes faster than we read must not keep us here.
     for (std::size_t i = 0; i < kLogBytes / kLogPiece && read_output(id); ++i) {
     }
   }
-  pump_log(client);
 }
 
 void Server::pump_log(Client& client) {
   if (!client.reading_log) return;
-  while (const auto piece = log_.read(client.log_position, kLogPiece)) {
+  while (const auto piece = log_.read(client.log_position, kLogPiece, client.log_source)) {
     if (!client.channel.try_send(encode(Reply(*piece)))) {
       // Go on when there is room; what is forgotten meanwhile is forgotten.
       return watch(client.channel.fd(), tag_of(Tag::client, client.id), EPOLLIN | EPOLLOUT, true);
     }
     client.log_position = piece->position + piece->bytes.size();
   }
+  // Past what others wrote, for who wants one command's part only.
+  client.log_position = std::max(client.log_position, log_.end());
   watch(client.channel.fd(), tag_of(Tag::client, client.id), EPOLLIN, /*modify=*/true);
+  if (client.attached_end && client.drained) return say_attached_end(client);
   if (client.follow_log) return;
   client.reading_log = false;
   reply(client, Exited{});

@@ -351,6 +351,128 @@ TEST_F(GuestServer, WithoutAKeeperAFloodDoesNotWait) {
   EXPECT_TRUE(last.ends_with("end\n"));
 }
 
+// What an attached connection hears until the end.
+struct Heard {
+  std::string output;
+  std::string error;
+  Exited exited;
+};
+
+Heard listen_to(Connection& connection) {
+  Heard heard;
+  while (true) {
+    const auto event = connection.next_of_attached();
+    if (const auto* exited = std::get_if<Exited>(&event)) {
+      heard.exited = *exited;
+      return heard;
+    }
+    const Output& output = std::get<Output>(event);
+    (output.stream == Stream::output ? heard.output : heard.error) += output.bytes;
+  }
+}
+
+TEST_F(GuestServer, AttachedOnesTypeAndSeeUntilTheEnd) {
+  ExecRequest request = shell("while read word; do echo $word; done; echo no more >&2; exit 5");
+  request.detached = true;
+  request.keep_input = true;
+  const std::uint32_t pid = connect().start(request, {}).pid;
+  ExecRequest other = shell("echo of another; sleep 60");
+  other.detached = true;
+  connect().start(other, {});
+
+  Connection first = connect();
+  Connection::Attached one = first.attach();
+  EXPECT_EQ(one.pid, pid) << "the first that was started";
+  Connection second = connect();
+  Connection::Attached two = second.attach(pid);
+  linux::write_all(one.input.get(), "from one\n");
+  linux::write_all(two.input.get(), "from two\n");
+  linux::write_all(one.input.get(), "stop\n");
+  Connection signaller = connect();
+  const Connection::Attached three = signaller.attach(pid);
+  // Its input stays open, whoever leaves.
+  one.input.reset();
+  two.input.reset();
+  std::string seen;
+  while (seen.find("stop\n") == std::string::npos)
+    seen += std::get<Output>(first.next_of_attached()).bytes;
+  EXPECT_EQ(seen, "from one\nfrom two\nstop\n");
+  signaller.send_signal(SIGTERM);
+
+  EXPECT_EQ(listen_to(first).exited.status.signal, SIGTERM);
+  const Heard heard = listen_to(second);
+  EXPECT_EQ(heard.output, "from one\nfrom two\nstop\n");
+  EXPECT_EQ(heard.exited.status.signal, SIGTERM);
+  EXPECT_THROW(connect().attach(pid), Error);
+}
+
+TEST_F(GuestServer, AnAttachedOneSeesTheLastWords) {
+  ExecRequest request = shell("read go; seq 1 5000; echo bye >&2; exit 7");
+  request.detached = true;
+  request.keep_input = true;
+  connect().start(request, {});
+  Connection connection = connect();
+  linux::write_all(connection.attach().input.get(), "\n");
+
+  const Heard heard = listen_to(connection);
+  EXPECT_TRUE(heard.output.ends_with("\n5000\n"));
+  EXPECT_EQ(heard.error, "bye\n");
+  EXPECT_EQ(heard.exited.status.code, 7);
+  // And may be used for something else then.
+  EXPECT_EQ(connection.run(shell("exit 3"), {}).status.code, 3);
+}
+
+TEST_F(GuestServer, ADetachedTerminalIsOneForWhoAttaches) {
+  ExecRequest request = shell("read go; test -t 0 && stty size; exit 4");
+  request.detached = true;
+  request.terminal = true;
+  request.rows = 20;
+  request.columns = 70;
+  connect().start(request, {});
+  Connection connection = connect();
+  const Connection::Attached attached = connection.attach();
+  linux::set_window_size(attached.input.get(), 33, 77);
+  linux::write_all(attached.input.get(), "go\r");
+
+  const Heard heard = listen_to(connection);
+  EXPECT_NE(heard.output.find("33 77"), std::string::npos) << heard.output;
+  EXPECT_EQ(heard.exited.status.code, 4);
+}
+
+TEST_F(GuestServer, WhoDoesNotReadBlocksNobody) {
+  ExecRequest request = shell("read go; seq 1 500000; echo end; exit 6");
+  request.detached = true;
+  request.keep_input = true;
+  connect().start(request, {});
+  Connection sleeper = connect();
+  const Connection::Attached asleep = sleeper.attach();
+  Connection reader = connect();
+  reader.attach();
+  linux::write_all(asleep.input.get(), "\n");
+
+  const Heard heard = listen_to(reader);
+  EXPECT_EQ(heard.exited.status.code, 6);
+  EXPECT_TRUE(heard.output.ends_with("end\n"));
+  // It missed some, and hears of the end.
+  const Heard missed = listen_to(sleeper);
+  EXPECT_LT(missed.output.size(), 3'000'000u);
+  EXPECT_TRUE(missed.output.ends_with("end\n"));
+  EXPECT_EQ(missed.exited.status.code, 6);
+}
+
+TEST_F(GuestServer, ThereMustBeSomethingToAttachTo) {
+  Connection running = connect();
+  const std::uint32_t pid = running.start(shell("sleep 60"), {}).pid;
+  for (const std::uint32_t wrong : {0u, pid, 999'999u}) {
+    try {
+      connect().attach(wrong);
+      FAIL() << wrong;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::not_found);
+    }
+  }
+}
+
 TEST_F(GuestServer, TakesACommandLineOfAMegabyte) {
   ExecRequest request = shell("echo ${#LONG1} $#");
   for (int i = 1; i <= 10; ++i) {

@@ -1,9 +1,13 @@
 """What detached commands write: on disk, bounded, found again."""
+import fcntl
 import os
 import pathlib
+import pty
 import re
 import signal
+import struct
 import subprocess
+import termios
 import unittest
 
 from hearth import HEARTH, Engine, is_alive, need_root, wait_until
@@ -109,10 +113,72 @@ class Logs(unittest.TestCase):
         self.hearth("pause", box)
         self.assertEqual(self.log(box), "before\n")
 
+    def attach(self, *words, **kwargs):
+        return subprocess.Popen([HEARTH, "attach", "--state-dir", self.engine.state_dir, *words], stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1, **kwargs)
+
+    def test_attach_types_and_sees_and_ends_with_the_command(self):
+        box = self.run_detached("-i", "--", "sh", "-c", "while read word; do echo got $word; test $word = end && exit 9; done")
+        first, second = self.attach(box), self.attach("--no-stdin", box)
+        # Whoever is not there yet sees nothing of what was before.
+        wait_until(lambda: self.hearth("exec", box, "--", "true").returncode == 0)
+        first.stdin.write("one\n")
+        self.assertEqual(first.stdout.readline(), "got one\n")
+        first.stdin.close()  # its end is not the command's
+        self.assertIsNone(first.poll())
+        third = self.attach(box)
+        third.stdin.write("end\n")
+        self.assertEqual(third.wait(10), 9)
+        self.assertEqual(first.wait(10), 9)
+        self.assertEqual(second.wait(10), 9)
+        self.assertEqual(third.stdout.read(), "got end\n")
+        self.assertEqual(first.stdout.read(), "got end\n")
+        for one in (first, second, third):
+            for stream in (one.stdout, one.stderr, one.stdin):
+                stream.close()
+        self.assertIn("no detached command is running", self.hearth("attach", box).stderr)
+
+    def test_signals_go_to_the_command_or_to_us(self):
+        box = self.run_detached("--", "sh", "-c", "trap 'echo caught; exit 3' TERM; while :; do sleep 0.05; done")
+        looker = self.attach("--sig-proxy=false", box)
+        proxy = self.attach(box)
+        self.hearth("exec", box, "--", "sleep", "0.3")
+        looker.send_signal(signal.SIGTERM)
+        self.assertEqual(looker.wait(10), 128 + signal.SIGTERM)
+        self.assertIsNone(proxy.poll())
+        proxy.send_signal(signal.SIGTERM)
+        self.assertEqual(proxy.wait(10), 3)
+        self.assertEqual(proxy.stdout.read(), "caught\n")
+        for one in (looker, proxy):
+            for stream in (one.stdout, one.stderr, one.stdin):
+                stream.close()
+
+    def test_a_detached_terminal_can_be_left_and_found_again(self):
+        box = self.run_detached("-it", "--", "sh")
+        for command, last in (("echo $((6*7)); x=kept\r", b"42"), ("echo $x; stty size\r", b"kept")):
+            outer, inner = pty.openpty()
+            fcntl.ioctl(outer, termios.TIOCSWINSZ, struct.pack("HHHH", 31, 97, 0, 0))
+            client = subprocess.Popen([HEARTH, "attach", "--state-dir", self.engine.state_dir, box],
+                                      stdin=inner, stdout=inner, stderr=inner, start_new_session=True)
+            os.close(inner)
+            os.write(outer, command.encode())
+            seen = b""
+            while b"\n" + last not in seen and b"\r" + last not in seen:
+                seen += os.read(outer, 4096)
+            if b"stty" in command.encode():
+                while b"31 97" not in seen:
+                    seen += os.read(outer, 4096)
+            os.write(outer, b"\x10\x11")
+            self.assertEqual(client.wait(10), 0)
+            os.close(outer)
+        self.assertEqual(self.hearth("exec", box, "--", "true").returncode, 0)
+
     def test_errors_say_what_is_wrong(self):
         for words, why in ((["logs", "nobody"], "there is no sandbox 'nobody'"),
                            (["logs", "--since", "soon", "x"], "'soon' is no time"),
                            (["logs", "--tail", "-1", "x"], "--tail"),
+                           (["attach", "nobody"], "there is no sandbox 'nobody'"),
+                           (["attach", "--sig-proxy", "maybe", "x"], "neither true nor false"),
                            (["run", "-d", "--log-size", "1k"], "the least is 64k"),
                            (["run", "-d", "--log-files", "101"], "--log-files")):
             result = self.hearth(*words)
