@@ -1,5 +1,7 @@
 #include "runtime/nursery.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -7,6 +9,8 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "base/on_failure.h"
 #include "linux/spawn_rules.h"
 
 namespace hearth::runtime {
@@ -21,6 +25,13 @@ constexpr Duration kPatience = 20s;
 // Its channel, and behind it the program that it is executed from.
 constexpr int kChannelFd = 3;
 constexpr int kProgramFd = 4;
+
+// Of a number that is not among those the program finds its own under.
+linux::Fd out_of_the_way(int fd) {
+  linux::Fd high(::fcntl(fd, F_DUPFD_CLOEXEC, kProgramFd + 1));
+  if (!high) throw_errno("duplicate a descriptor");
+  return high;
+}
 
 pid_t start_program(int program_fd, int channel_fd) {
   HEARTH_ASSERT(program_fd > kProgramFd && channel_fd > kProgramFd);
@@ -45,31 +56,58 @@ pid_t start_program(int program_fd, int channel_fd) {
 
 }  // namespace
 
-Nursery::Nursery(int guest_program_fd, const guest::NurseryConfig& config) {
+Nursery::Nursery(int guest_program_fd, const guest::NurseryConfig& config)
+    : program_fd_(guest_program_fd), config_(config) {
+  OnFailure end_it([&] { end(); });
+  start();
+  end_it.release();
+}
+
+Nursery::~Nursery() {
+  end();
+}
+
+void Nursery::start() {
   auto [ours, theirs] = linux::Channel::make_pair();
-  pid_ = start_program(guest_program_fd, theirs.fd());
+  const linux::Fd high = out_of_the_way(theirs.fd());
   theirs = linux::Channel();
+  pid_ = start_program(program_fd_, high.get());
   channel_ = std::move(ours);
-  channel_.send(encode(config));
+  channel_.send(encode(config_));
   const auto answer = channel_.receive(Deadline::after(kPatience));
   if (!answer) fail(Code::internal, "a nursery ended before it was ready");
   if (answer->bytes != guest::kReady) fail(Code::internal, "a nursery: {}", answer->bytes);
 }
 
-Nursery::~Nursery() {
+void Nursery::end() {
   channel_ = linux::Channel();  // which is its sign to end
+  if (pid_ == 0) return;
   ::kill(pid_, SIGKILL);
   ::waitpid(pid_, nullptr, 0);
+  pid_ = 0;
+}
+
+// Between two orders it has nothing to say. If it does, it hung up, or answers one that nobody
+// waits for any more.
+bool Nursery::is_usable() const {
+  pollfd looking{.fd = channel_.fd(), .events = POLLIN, .revents = 0};
+  return channel_ && ::poll(&looking, 1, 0) == 0;
 }
 
 linux::Forked Nursery::order(const guest::ShellOrder& order, std::span<const int> fds) {
   const std::lock_guard lock(mutex_);
   busy_ = true;
+  const OnFailure free_again([&] { busy_ = false; });  // in any case
+  if (!is_usable()) {
+    log::warning("a nursery died; starting another", {{"pid", pid_}});
+    end();
+    start();
+  }
   const std::string text = encode(order);
   channel_.send(text, fds);
   auto answer = channel_.receive(Deadline::after(kPatience));
-  busy_ = false;
-  if (!answer) fail(Code::unavailable, "the nursery is gone; the runtime must be started again");
+  // Not said again to the next one: something may have been born already.
+  if (!answer) fail(Code::unavailable, "a nursery died while it made a sandbox; try again");
   const std::string& bytes = answer->bytes;
   pid_t pid = 0;
   const auto [end, error] = std::from_chars(bytes.data(), bytes.data() + bytes.size(), pid);
@@ -78,9 +116,10 @@ linux::Forked Nursery::order(const guest::ShellOrder& order, std::span<const int
   return {.pid = pid, .pidfd = linux::Pidfd(std::move(answer->fds.front()))};
 }
 
-Nurseries::Nurseries(int guest_program_fd, const guest::NurseryConfig& config, unsigned count) {
+Nurseries::Nurseries(linux::Fd guest_program, guest::NurseryConfig config, unsigned count)
+    : program_(out_of_the_way(guest_program.get())), config_(std::move(config)) {
   for (unsigned i = 0; i < count; ++i)
-    all_.push_back(std::make_unique<Nursery>(guest_program_fd, config));
+    all_.push_back(std::make_unique<Nursery>(program_.get(), config_));
 }
 
 linux::Forked Nurseries::order(const guest::ShellOrder& order, std::span<const int> fds) {

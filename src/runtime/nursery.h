@@ -15,24 +15,31 @@
 
 namespace hearth::runtime {
 
-// One process. A birth keeps it busy for as long as the kernel takes to make namespaces, hence
-// several.
+// One process, and another when it dies. A birth keeps it busy for as long as the kernel takes to
+// make namespaces, hence several.
 class Nursery {
  public:
-  // Returns when it is ready. Throws Error with what went wrong in it.
+  // Returns when it is ready. Throws Error with what went wrong in it. Both must outlive it.
   Nursery(int guest_program_fd, const guest::NurseryConfig& config);
   Nursery(const Nursery&) = delete;
   Nursery& operator=(const Nursery&) = delete;
   // Ends it; what was born in it lives on.
   ~Nursery();
 
-  // Thread-safe. Throws Error.
+  // Thread-safe. Throws Error: unavailable when the process dies over it, and then nobody knows
+  // whether something was born; whatever it was goes with the order's boot channel.
   linux::Forked order(const guest::ShellOrder& order, std::span<const int> fds);
 
   // Whether somebody's order is being carried out.
   bool busy() const { return busy_; }
 
  private:
+  void start();
+  void end();
+  bool is_usable() const;
+
+  const int program_fd_;
+  const guest::NurseryConfig& config_;
   std::mutex mutex_;  // one order at a time
   std::atomic<bool> busy_ = false;
   linux::Channel channel_;
@@ -42,12 +49,14 @@ class Nursery {
 // As many as there are processors, and one order at a time for each.
 class Nurseries {
  public:
-  Nurseries(int guest_program_fd, const guest::NurseryConfig& config, unsigned count);
+  Nurseries(linux::Fd guest_program, guest::NurseryConfig config, unsigned count);
 
   // By whichever is free.
   linux::Forked order(const guest::ShellOrder& order, std::span<const int> fds);
 
  private:
+  linux::Fd program_;
+  guest::NurseryConfig config_;
   std::vector<std::unique_ptr<Nursery>> all_;
   std::atomic<unsigned> turn_ = 0;
 };

@@ -267,5 +267,44 @@ TEST_F(Lifecycle, ASandboxTiedToItsClientGoesWithIt) {
   EXPECT_EQ(engine.runtime().get(stays).state, State::running);
 }
 
+// Processes of the runtime itself that sandboxes are born from.
+std::vector<int> nurseries_of(int runtime_pid) {
+  std::vector<int> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::string stat;
+    try {
+      stat = linux::read_file(entry.path().string() + "/stat");
+    } catch (const Error&) {
+      continue;  // it has just ended
+    }
+    // "PID (hearth-guest) STATE PARENT ..."
+    if (stat.find(fmt::format("(hearth-guest) S {} ", runtime_pid)) != std::string::npos)
+      found.push_back(std::stoi(name));
+  }
+  return found;
+}
+
+TEST_F(Lifecycle, ANurseryThatDiesIsReplaced) {
+  TestEngine engine;
+  const std::string before = engine.runtime().create({}).sandbox.id;
+  const std::vector<int> nurseries = nurseries_of(engine.pid());
+  ASSERT_FALSE(nurseries.empty());
+  for (const int pid : nurseries) ASSERT_EQ(::kill(pid, SIGKILL), 0);
+  for (const int pid : nurseries) {
+    const auto pidfd = linux::Pidfd::find(pid);
+    ASSERT_TRUE(!pidfd || pidfd->wait_for_end(Deadline::after(5s)));
+  }
+
+  for (std::size_t i = 0; i < nurseries.size() + 1; ++i) {
+    const std::string id = engine.runtime().create({}).sandbox.id;
+    EXPECT_EQ(run_shell(engine.runtime(), id, "echo born").output, "born\n");
+    engine.runtime().destroy(id);
+  }
+  EXPECT_EQ(run_shell(engine.runtime(), before, "echo alive").output, "alive\n");
+  EXPECT_FALSE(nurseries_of(engine.pid()).empty());
+}
+
 }  // namespace
 }  // namespace hearth::runtime
