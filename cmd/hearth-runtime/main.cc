@@ -249,6 +249,11 @@ void run(const Options& options) {
   }
   daemon.run();
   ::unlinkat(slim_state.get(), runtime::kSocketName, 0);
+  try {
+    runtime.leave_nothing_of_nobody();
+  } catch (const Error& error) {
+    log::warning("something stays behind", {{"error", error.what()}});
+  }
   ::kill(::getpid(), SIGTERM);  // for the thread that waits for one
 }
 

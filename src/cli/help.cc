@@ -17,7 +17,7 @@ constexpr std::array<VerbHelp, 23> kVerbs = {{
      .usage = "[OPTIONS]",
      .footer = R"(Needs root, directly or through sudo. Only the part that makes sandboxes keeps it.
 Ctrl-C (SIGINT) ends everything. SIGTERM ends the engine and leaves the sandboxes
-running; the next 'hearth up' takes them over.
+running, if there are any; the next 'hearth up' takes them over.
 
 Examples:
   sudo hearth up --demo

@@ -338,6 +338,12 @@ void LinuxRuntime::destroy_all() {
   linux::remove_all_at(images_.get(), host_image_);
   if (network_) network_->remove();
   cgroups_.remove_tree();
+  left_nothing_ = true;
+}
+
+void LinuxRuntime::leave_nothing_of_nobody() {
+  if (left_nothing_ || !list().empty()) return;
+  destroy_all();
 }
 
 std::uint64_t LinuxRuntime::watch(const std::string& id, const linux::Pidfd& pidfd) {

@@ -16,6 +16,7 @@
 // and the next start sweeps the rest.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -86,8 +87,11 @@ class LinuxRuntime final : public Runtime {
   // Addresses that sandboxes get; empty without a network.
   std::string describe_network() const { return network_ ? network_->pool() : ""; }
 
-  // Everything, and then whatever the runtime keeps for itself: cgroups, layers.
+  // Everything, and then whatever the runtime keeps for itself: cgroups, layers, network. The last
+  // thing that is asked of it.
   void destroy_all();
+  // The same, if no sandbox is left: at the end, when nobody asks for anything any more.
+  void leave_nothing_of_nobody();
 
   unsigned adopted() const { return adopted_; }
   unsigned swept() const { return swept_; }
@@ -163,6 +167,7 @@ class LinuxRuntime final : public Runtime {
   Nurseries nurseries_;
   ShellMaker shells_;
   Guarded<Entries> entries_;
+  std::atomic<bool> left_nothing_ = false;
   unsigned adopted_ = 0;
   unsigned swept_ = 0;
 

@@ -306,5 +306,25 @@ TEST_F(Lifecycle, ANurseryThatDiesIsReplaced) {
   EXPECT_FALSE(nurseries_of(engine.pid()).empty());
 }
 
+TEST_F(Lifecycle, ARuntimeThatEndsWithoutSandboxesLeavesNothing) {
+  const HostState before = look_at_host();
+  const std::vector<std::string> corners = cgroup_corners();
+  TestEngine engine(/*warm=*/2);
+  engine.runtime().destroy(engine.runtime().create({}).sandbox.id);
+  EXPECT_NE(cgroup_corners(), corners);
+  engine.stop(/*destroy_all=*/false);
+
+  expect_host_as(before);
+  EXPECT_EQ(cgroup_corners(), corners);
+
+  // With one left it keeps what that one stands on.
+  engine.start();
+  const std::string id = engine.runtime().create({}).sandbox.id;
+  engine.stop(/*destroy_all=*/false);
+  EXPECT_NE(cgroup_corners(), corners);
+  engine.start();
+  EXPECT_EQ(run_shell(engine.runtime(), id, "echo alive").output, "alive\n");
+}
+
 }  // namespace
 }  // namespace hearth::runtime
