@@ -14,6 +14,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <map>
@@ -157,9 +158,15 @@ sigset_t block_signals() {
   return ends;
 }
 
+// For us, and because sandboxes can have no more than we do.
 void raise_open_files_limit() {
+  // The kernel's own default for the most there can be (fs.nr_open).
+  constexpr rlim_t kWanted = 1 << 20;
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const rlim_t most = std::max(limit.rlim_max, kWanted);
+  const rlimit raised{.rlim_cur = most, .rlim_max = most};
+  if (::setrlimit(RLIMIT_NOFILE, &raised) == 0) return;
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }

@@ -115,6 +115,33 @@ class MountParser {
   std::vector<std::string> volumes_, tmpfs_, secrets_;
 };
 
+// What run says about limits.
+class LimitParser {
+ public:
+  explicit LimitParser(Parser& parser) {
+    parser.option("--memory", memory_, "SIZE", "limit of everything in it together [1g]");
+    parser.option("--cpus", cpus_, "N", "processors, such as 1.5 [2]");
+    parser.option("--pids", pids_, "N", "processes and threads [512]");
+    parser.option("--disk", disk_, "SIZE", "what may be written to files [1g]");
+    parser.options("--ulimit", ulimits_, "NAME=SOFT[:HARD]",
+                   "limit of each process, such as nofile=1024:4096; may be repeated");
+  }
+
+  void finish(RunOptions& options) const {
+    runtime::Limits& limits = options.limits;
+    if (!memory_.empty()) limits.memory_bytes = parse_size("--memory", memory_);
+    if (!cpus_.empty()) limits.cpu_millis = parse_cpus("--cpus", cpus_);
+    if (!pids_.empty()) limits.pids = parse_count("--pids", pids_, 1u << 22);
+    if (!disk_.empty()) limits.disk_bytes = parse_size("--disk", disk_);
+    for (const std::string& text : ulimits_)
+      options.ulimits.push_back(parse_ulimit("--ulimit", text));
+  }
+
+ private:
+  std::string memory_, cpus_, pids_, disk_;
+  std::vector<std::string> ulimits_;
+};
+
 void check_run(const RunOptions& options) {
   const CommandOptions& how = options.command;
   if (!options.name.empty() && !is_label(options.name)) {
@@ -154,7 +181,6 @@ Order parse_run(const CommandLine& line) {
   Parser parser(line);
   CommandParser command(parser);
   RunOptions options;
-  std::string memory, cpus, pids, disk;
   parser.option("--image", options.image, "IMAGE",
                 "what it is made of [host: this machine's /usr]");
   parser.option("--name", options.name, "ID", "its id [made up]");
@@ -162,11 +188,8 @@ Order parse_run(const CommandLine& line) {
   std::string restart;
   parser.option("--restart", restart, "WHEN",
                 "with -d: start the command again: never, on-failure[:N] or always [never]");
-  parser.option("--memory", memory, "SIZE", "limit of everything in it together [1g]");
-  parser.option("--cpus", cpus, "N", "processors, such as 1.5 [2]");
-  parser.option("--pids", pids, "N", "processes and threads [512]");
-  parser.option("--disk", disk, "SIZE", "what may be written to files [1g]");
   LogParser log(parser);
+  LimitParser limits(parser);
   NetworkParser network(parser, "--network", "none, world, or listed: what --allow names [world]");
   MountParser mounts(parser);
   std::vector<std::string> serve;
@@ -175,11 +198,8 @@ Order parse_run(const CommandLine& line) {
   parser.option("--token-file", options.token_file, "FILE", "what surfaces ask for is in there");
   options.command = command.finish(parser.parse_with_command(0));
   options.state_dir = parser.state_dir();
-  if (!memory.empty()) options.limits.memory_bytes = parse_size("--memory", memory);
-  if (!cpus.empty()) options.limits.cpu_millis = parse_cpus("--cpus", cpus);
-  if (!pids.empty()) options.limits.pids = parse_count("--pids", pids, 1u << 22);
-  if (!disk.empty()) options.limits.disk_bytes = parse_size("--disk", disk);
   options.log = log.finish();
+  limits.finish(options);
   options.network = network.finish();
   mounts.finish(options);
   options.surfaces = parse_surfaces("--serve", serve);

@@ -35,6 +35,9 @@ ADDRESS[/PREFIX][:PORT[-PORT]][/tcp|/udp]; --allow without --network means: noth
 A volume is made when it is not there, and outlives sandboxes. Paths of this machine are
 those that 'hearth up --allow-host-path' named.
 Sizes are powers of 1024 (512m, 1.5g), times are 30s or 2m30s; 0 is no limit.
+A --ulimit is one of getrlimit(2), soft and hard (as, cpu, fsize, nofile, nproc, stack,
+...); the engine's own are the most it can give. Unless named, nofile is 1048576 or as
+much as there is, and core is 0.
 
 Exit codes:
   the command's own; 128+N when signal N ended it (137: killed, perhaps for lack of memory)
@@ -52,6 +55,7 @@ Examples:
   hearth run --rm --network none -v cache:/cache -v /srv/data:/data:ro -- ls /data
   hearth run -d --name box --serve envd,code --token-file token
   hearth run --rm --allow 10.1.0.0/16:443/tcp --secret /run/key=key.pem -- ./fetch
+  hearth run --rm --ulimit nofile=1024:4096 --ulimit cpu=60 -- ./build
   hearth run --rm --timeout 5s --pids 64 -e LANG=C -w /tmp -- sh -c 'sleep 60')"},
     {.name = "exec",
      .summary = "run a command in a sandbox that exists",

@@ -19,6 +19,7 @@ runtime::SandboxSpec spec_of(const RunOptions& options, runtime::RuntimeClient& 
   spec.environment = options.command.environment;
   if (!options.command.user.empty()) spec.user = options.command.user;
   spec.limits = options.limits;
+  spec.ulimits = options.ulimits;
   spec.network = choose_policy(options.network, !runtime.hello().network.empty());
   spec.mounts = options.mounts;
   for (const SecretFile& secret : options.secrets) spec.mounts.push_back(read_secret(secret));

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <charconv>
 
 #include "base/error.h"
 #include "cli/values.h"
@@ -62,6 +63,14 @@ std::string read_bounded(int fd, const std::string& name) {
     if (content.size() > kMostSecretBytes)
       fail(Code::invalid, "'{}' has more than {}", name, format_size(kMostSecretBytes));
   }
+}
+
+std::optional<std::uint64_t> read_ulimit(std::string_view text) {
+  if (text == "unlimited") return linux::kUnlimited;
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
 }
 
 }  // namespace
@@ -136,6 +145,28 @@ runtime::MountSpec read_secret(const SecretFile& secret) {
     mount.content = read_bounded(file.get(), secret.path);
     return std::move(mount);
   });
+}
+
+linux::ResourceLimit parse_ulimit(std::string_view flag, std::string_view text) {
+  const std::size_t equals = text.find('=');
+  const std::string_view name = text.substr(0, equals);
+  const auto resource = linux::find_resource(name);
+  if (!resource)
+    fail(Code::invalid, "{}: there is no limit '{}'; there are {}", flag, name,
+         linux::all_resource_names());
+  const std::string_view values =
+      equals == std::string_view::npos ? std::string_view() : text.substr(equals + 1);
+  const std::size_t colon = values.find(':');
+  const auto soft = read_ulimit(values.substr(0, colon));
+  const auto hard = colon == std::string_view::npos ? soft : read_ulimit(values.substr(colon + 1));
+  if (!soft || !hard) {
+    fail(Code::invalid,
+         "{}: '{}' is no limit; write {}=SOFT or {}=SOFT:HARD, each a number or 'unlimited'", flag,
+         text, name, name);
+  }
+  if (*soft > *hard)
+    fail(Code::invalid, "{}: '{}' has a soft limit above the hard one", flag, text);
+  return {.resource = *resource, .soft = *soft, .hard = *hard};
 }
 
 }  // namespace hearth::cli

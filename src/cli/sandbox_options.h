@@ -1,4 +1,4 @@
-// What a command line says about a sandbox's network and mounts.
+// What a command line says about a sandbox's network, mounts and limits.
 //
 // Every parse_x throws Error(invalid) that names the flag and says what would have been right.
 #pragma once
@@ -57,5 +57,9 @@ SecretFile parse_secret(std::string_view flag, std::string_view text);
 
 // Throws Error, never with a word of the content.
 runtime::MountSpec read_secret(const SecretFile& secret);
+
+// "nofile=1024:4096" is a soft and a hard limit, "nofile=1024" both at once, "unlimited" is a
+// number.
+linux::ResourceLimit parse_ulimit(std::string_view flag, std::string_view text);
 
 }  // namespace hearth::cli

@@ -131,5 +131,28 @@ TEST(SecretTest, OneThatCannotBeReadIsNamed) {
   EXPECT_THROW(read_secret({.target = "/run/key", .path = "/"}), Error);
 }
 
+TEST(UlimitOption, IsSoftAndHard) {
+  EXPECT_EQ(parse_ulimit("--ulimit", "nofile=1024:4096"),
+            (linux::ResourceLimit{.resource = RLIMIT_NOFILE, .soft = 1024, .hard = 4096}));
+  EXPECT_EQ(parse_ulimit("--ulimit", "nproc=7"),
+            (linux::ResourceLimit{.resource = RLIMIT_NPROC, .soft = 7, .hard = 7}));
+  EXPECT_EQ(
+      parse_ulimit("--ulimit", "stack=8388608:unlimited"),
+      (linux::ResourceLimit{.resource = RLIMIT_STACK, .soft = 8388608, .hard = linux::kUnlimited}));
+}
+
+TEST(UlimitOption, WhatIsNoneIsRefusedWithAHint) {
+  const auto refused = [](const char* text) {
+    return complaint([&] { parse_ulimit("--ulimit", text); });
+  };
+  EXPECT_TRUE(mentions(refused("files=3"), "there is no limit 'files'; there are as, core, cpu"));
+  for (const char* text : {"nofile", "nofile=", "nofile=:", "nofile=1:", "nofile=-1", "nofile=1k",
+                           "nofile=1:2:3", "nofile= 1", "nofile=99999999999999999999"}) {
+    EXPECT_TRUE(mentions(refused(text), "write nofile=SOFT or nofile=SOFT:HARD")) << text;
+  }
+  EXPECT_TRUE(mentions(refused("nofile=2:1"), "soft limit above the hard one"));
+  EXPECT_TRUE(mentions(refused("nofile=unlimited:1"), "soft limit above the hard one"));
+}
+
 }  // namespace
 }  // namespace hearth::cli

@@ -68,6 +68,7 @@ struct RunOptions {
   std::string name;
   bool remove = false;
   runtime::Limits limits;
+  std::vector<linux::ResourceLimit> ulimits;
   NetworkOptions network;
   std::vector<runtime::MountSpec> mounts;
   std::vector<SecretFile> secrets;

@@ -58,6 +58,9 @@ std::string encode(const Assignment& assignment) {
   out.text(assignment.user).text(assignment.directory).u64(assignment.disk_bytes);
   out.u32(static_cast<std::uint32_t>(assignment.cpus.size()));
   for (const std::uint32_t cpu : assignment.cpus) out.u32(cpu);
+  out.u32(static_cast<std::uint32_t>(assignment.ulimits.size()));
+  for (const linux::ResourceLimit& limit : assignment.ulimits)
+    out.u32(limit.resource).u64(limit.soft).u64(limit.hard);
   out.u32(assignment.layers).u32(assignment.usr_layers);
   out.u32(static_cast<std::uint32_t>(assignment.attachments.size()));
   for (const Attachment& one : assignment.attachments) out.text(one.target).boolean(one.folder);
@@ -77,6 +80,13 @@ Assignment parse_assignment(std::string_view bytes) {
     assignment.disk_bytes = in.u64();
     for (std::uint32_t left = read_count(in); left > 0; --left) {
       assignment.cpus.push_back(in.u32());
+    }
+    for (std::uint32_t left = read_count(in); left > 0; --left) {
+      linux::ResourceLimit limit;
+      limit.resource = in.u32();
+      limit.soft = in.u64();
+      limit.hard = in.u64();
+      assignment.ulimits.push_back(limit);
     }
     assignment.layers = read_count(in);
     assignment.usr_layers = read_count(in);

@@ -21,6 +21,7 @@
 
 #include "guest/surfaces.h"
 #include "linux/namespaces.h"
+#include "linux/resource_limits.h"
 
 namespace hearth::guest {
 
@@ -60,11 +61,12 @@ struct Attachment {
 // the attachments; a connection of whoever asked for the sandbox, if `client`.
 struct Assignment {
   std::string hostname;
-  std::vector<std::string> environment;  // NAME=value, for every command
-  std::string user = "root";             // who commands run as unless they say otherwise
-  std::string directory;                 // where they start; empty: the user's home
-  std::uint64_t disk_bytes = 0;          // that may be written; 0: no limit of its own
-  std::vector<std::uint32_t> cpus;       // that commands may use; empty: all
+  std::vector<std::string> environment;       // NAME=value, for every command
+  std::string user = "root";                  // who commands run as unless they say otherwise
+  std::string directory;                      // where they start; empty: the user's home
+  std::uint64_t disk_bytes = 0;               // that may be written; 0: no limit of its own
+  std::vector<std::uint32_t> cpus;            // that commands may use; empty: all
+  std::vector<linux::ResourceLimit> ulimits;  // of each command
   std::uint32_t layers = 0;
   std::uint32_t usr_layers = 0;
   std::vector<Attachment> attachments;

@@ -62,6 +62,7 @@ SpawnPlan plan_command(const ExecRequest& request, const CommandDefaults& defaul
   plan.gid = user.gid;
   plan.groups = user.groups;
   plan.terminal = request.terminal;
+  plan.limits = defaults.limits;
   return plan;
 }
 

@@ -14,6 +14,7 @@ struct CommandDefaults {
   const std::vector<std::string>& environment;
   const std::string& user;
   const std::string& directory;  // empty: the user's home
+  const std::vector<linux::ResourceLimit>& limits;
 };
 
 // Fills in user, home, working directory and environment. Throws Error(invalid).

@@ -117,6 +117,7 @@ class Shell {
     message.reset();
     options.boot = std::move(parts_.boot);
     options.stage = std::move(stage);
+    options.limits = assignment.ulimits;
     options.doors = make_doors(assignment.surfaces);
     options.open_doors = open_doors_;
     Core core({.environment = assignment.environment,

@@ -212,6 +212,7 @@ TEST(Boot, MessagesAreReadAsTheyWereWritten) {
   assignment.hostname = "box";
   assignment.environment = {"A=b"};
   assignment.cpus = {1, 3};
+  assignment.ulimits = {{.resource = RLIMIT_NOFILE, .soft = 7, .hard = 9}};
   assignment.attachments = {{.target = "/data", .folder = false}};
   assignment.resolv_conf = "nameserver";
   assignment.surfaces = {{.surface = Surface::sandboxd, .port = 80}};
@@ -219,6 +220,7 @@ TEST(Boot, MessagesAreReadAsTheyWereWritten) {
   const Assignment read = parse_assignment(encode(assignment));
   EXPECT_EQ(read.hostname, "box");
   EXPECT_EQ(read.cpus, assignment.cpus);
+  EXPECT_EQ(read.ulimits, assignment.ulimits);
   EXPECT_EQ(read.attachments.at(0).target, "/data");
   EXPECT_FALSE(read.attachments.at(0).folder);
   EXPECT_EQ(read.resolv_conf, "nameserver");

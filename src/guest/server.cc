@@ -254,7 +254,8 @@ Server::PendingSpawn Server::plan_exec(const ExecRequest& request, std::vector<l
   const Settings settings = core_.settings();
   pending.plan = plan_command(request, {.environment = settings.environment,
                                         .user = settings.user,
-                                        .directory = settings.directory});
+                                        .directory = settings.directory,
+                                        .limits = options_.limits});
   pending.deadline = deadline_of(request);
   pending.detached = request.detached;
   pending.only_end = request.only_end && !request.detached && !request.terminal;

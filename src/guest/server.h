@@ -26,11 +26,12 @@ namespace hearth::guest {
 
 struct ServerOptions {
   linux::Fd listen;
-  linux::Channel boot;          // see boot.h; empty: nobody to report to
-  linux::Channel first_client;  // connected already; or none
-  linux::Fd stage;              // handed to whoever says hello (stage.h); or none
-  std::vector<Door> doors;      // of surfaces; closed until somebody knocks
-  OpenDoors open_doors;         // with them
+  linux::Channel boot;                       // see boot.h; empty: nobody to report to
+  std::vector<linux::ResourceLimit> limits;  // of each command
+  linux::Channel first_client;               // connected already; or none
+  linux::Fd stage;                           // handed to whoever says hello (stage.h); or none
+  std::vector<Door> doors;                   // of surfaces; closed until somebody knocks
+  OpenDoors open_doors;                      // with them
 };
 
 class Server {

@@ -77,6 +77,14 @@ bool become_user(const SpawnPlan& plan) {
          ::syscall(SYS_setresuid, plan.uid, plan.uid, plan.uid) == 0;
 }
 
+bool set_limits(const SpawnPlan& plan) {
+  for (const linux::ResourceLimit& limit : plan.limits) {
+    const rlimit64 wanted{.rlim_cur = limit.soft, .rlim_max = limit.hard};
+    if (::syscall(SYS_prlimit64, 0, limit.resource, &wanted, nullptr) != 0) return false;
+  }
+  return true;
+}
+
 bool is_current_user(const SpawnPlan& plan) {
   return ::geteuid() != 0 && ::geteuid() == plan.uid && ::getegid() == plan.gid;
 }
@@ -114,6 +122,8 @@ void be_born(void* argument) {
   if (!is_current_user(plan) && !become_user(plan)) fail_at(SpawnStep::user);
   if (::chdir(plan.directory.c_str()) != 0 && !(plan.or_root && ::chdir("/") == 0))
     fail_at(SpawnStep::directory);
+  // Last: they are the program's, not for what comes before it.
+  if (!set_limits(plan)) fail_at(SpawnStep::set_up);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   execute(birth);
   fail_at(SpawnStep::program);

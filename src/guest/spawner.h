@@ -25,6 +25,7 @@
 
 #include "linux/capabilities.h"
 #include "linux/fd.h"
+#include "linux/resource_limits.h"
 
 namespace hearth::guest {
 
@@ -36,7 +37,8 @@ struct SpawnPlan {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::vector<std::uint32_t> groups;
-  bool terminal = false;  // stdin is a terminal and becomes the controlling one
+  bool terminal = false;                     // stdin is a terminal and becomes the controlling one
+  std::vector<linux::ResourceLimit> limits;  // none above those that this process has
 };
 
 enum class SpawnStep : std::uint8_t {
@@ -45,7 +47,7 @@ enum class SpawnStep : std::uint8_t {
   user = 2,       // becoming the user
   directory = 3,  // entering the working directory
   program = 4,    // running the program
-  set_up = 5,     // session, terminal, descriptors
+  set_up = 5,     // session, terminal, descriptors, limits
 };
 
 struct SpawnResult {

@@ -17,21 +17,12 @@
 #include "linux/files.h"
 #include "linux/mounts.h"
 #include "runtime/host_image.h"
+#include "runtime/limits.h"
 
 namespace hearth::runtime {
 namespace {
 
 using namespace std::chrono_literals;
-
-void check(const LogLimits& log) {
-  // A file holds a few of the largest lines; and all of them fit one answer.
-  constexpr std::uint64_t kLeastBytes = std::uint64_t{64} << 10;
-  constexpr std::uint32_t kMostFiles = 100;
-  if (log.files > kMostFiles)
-    fail(Code::invalid, "a log of {} files; at most {}", log.files, kMostFiles);
-  if (log.files != 0 && log.bytes < kLeastBytes)
-    fail(Code::invalid, "log files of {} bytes are too small; the least is 64 KiB", log.bytes);
-}
 
 void validate(const SandboxSpec& spec) {
   if (!is_label(spec.id)) {
@@ -44,17 +35,8 @@ void validate(const SandboxSpec& spec) {
       fail(Code::invalid, "environment: '{}' is not NAME=value", entry.substr(0, equals));
     }
   }
-  constexpr std::uint64_t kLeastMemory = std::uint64_t{4} << 20;
-  if (spec.limits.memory_bytes != 0 && spec.limits.memory_bytes < kLeastMemory) {
-    fail(Code::invalid,
-         "a memory limit of {} bytes is too small for any program; the least is 4 MiB",
-         spec.limits.memory_bytes);
-  }
-  constexpr std::uint32_t kLeastPids = 4;
-  if (spec.limits.pids != 0 && spec.limits.pids < kLeastPids) {
-    fail(Code::invalid, "a limit of {} processes leaves none for commands; the least is {}",
-         spec.limits.pids, kLeastPids);
-  }
+  check(spec.limits);
+  check(spec.ulimits);
   if (spec.network) network::check(*spec.network);
   check(spec.mounts);
   check(spec.log);
@@ -222,6 +204,7 @@ linux::Channel LinuxRuntime::dress(Shell& shell, const SandboxSpec& spec,
   assignment.user = first_of(spec.user, image.config.user, "root");
   assignment.directory = first_of(spec.directory, image.config.directory, "");
   assignment.disk_bytes = spec.limits.disk_bytes;
+  assignment.ulimits = complete(spec.ulimits);
   assignment.cpus = facts_.cpus_for(spec.limits, shell.id_slot);
   assignment.hosts = hosts_text(spec.id, shell.network ? shell.network->address : "127.0.1.1");
   if (shell.network) assignment.resolv_conf = network_->resolv_conf_text();

@@ -16,6 +16,7 @@ SandboxSpec some_spec() {
   spec.id = "box-1";
   spec.environment = {"A=b", "C="};
   spec.user = "user";
+  spec.ulimits = {{.resource = RLIMIT_NOFILE, .soft = 7, .hard = linux::kUnlimited}};
   spec.limits = {.memory_bytes = 1 << 20, .cpu_millis = 1500, .pids = 7, .disk_bytes = 3};
   return spec;
 }
@@ -26,6 +27,7 @@ TEST(RuntimeProtocol, ReadsWhatWasWritten) {
   EXPECT_EQ(create.spec.id, "box-1");
   EXPECT_EQ(create.spec.environment, some_spec().environment);
   EXPECT_EQ(create.spec.limits, some_spec().limits);
+  EXPECT_EQ(create.spec.ulimits, some_spec().ulimits);
 
   Sandbox sandbox{.id = "box-1", .state = State::exited, .image = "host", .pid = 77};
   sandbox.created = Time(std::chrono::seconds(1'700'000'000));

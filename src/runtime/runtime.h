@@ -24,6 +24,7 @@
 #include "guest/surfaces.h"
 #include "image/image.h"
 #include "linux/channel.h"
+#include "linux/resource_limits.h"
 #include "network/policy.h"
 
 namespace hearth::runtime {
@@ -78,6 +79,8 @@ struct SandboxSpec {
   std::string user;       // whom commands run as; empty: whom the image says, or root
   std::string directory;  // where commands start; empty: what the image says, or the user's home
   Limits limits;
+  // Of each process by itself, besides `limits`. The engine's own are the most that can be given.
+  std::vector<linux::ResourceLimit> ulimits;
   std::optional<network::Policy> network;  // nothing: a loopback link and no other
   std::vector<MountSpec> mounts;
   std::vector<guest::SurfacePort> surfaces;  // that listen inside

@@ -7,6 +7,8 @@ namespace {
 
 // Each is a mount, and they are all made before anything runs.
 constexpr std::uint32_t kMaxMounts = 64;
+// One for each resource.
+constexpr std::uint32_t kMaxUlimits = RLIM_NLIMITS;
 
 void put(wire::Writer& out, const Limits& limits) {
   out.u64(limits.memory_bytes).u32(limits.cpu_millis).u32(limits.pids).u64(limits.disk_bytes);
@@ -53,6 +55,24 @@ LogLimits read_log_limits(wire::Reader& in) {
   return log;
 }
 
+void put_ulimits(wire::Writer& out, const std::vector<linux::ResourceLimit>& ulimits) {
+  out.u32(static_cast<std::uint32_t>(ulimits.size()));
+  for (const linux::ResourceLimit& limit : ulimits)
+    out.u32(limit.resource).u64(limit.soft).u64(limit.hard);
+}
+
+std::vector<linux::ResourceLimit> read_ulimits(wire::Reader& in) {
+  const std::uint32_t count = in.u32();
+  if (count > kMaxUlimits) fail(Code::invalid, "{} ulimits; at most {}", count, kMaxUlimits);
+  std::vector<linux::ResourceLimit> ulimits(count);
+  for (linux::ResourceLimit& limit : ulimits) {
+    limit.resource = in.u32();
+    limit.soft = in.u64();
+    limit.hard = in.u64();
+  }
+  return ulimits;
+}
+
 }  // namespace
 
 void put_time(wire::Writer& out, Time time) {
@@ -66,6 +86,7 @@ Time read_time(wire::Reader& in) {
 void put(wire::Writer& out, const SandboxSpec& spec) {
   out.text(spec.id).text(spec.image).texts(spec.environment).text(spec.user).text(spec.directory);
   put(out, spec.limits);
+  put_ulimits(out, spec.ulimits);
   out.boolean(spec.network.has_value());
   if (spec.network) network::put(out, *spec.network);
   out.u32(static_cast<std::uint32_t>(spec.mounts.size()));
@@ -84,6 +105,7 @@ SandboxSpec read_spec(wire::Reader& in) {
   spec.user = in.text();
   spec.directory = in.text();
   spec.limits = read_limits(in);
+  spec.ulimits = read_ulimits(in);
   if (in.boolean()) spec.network = network::read_policy(in);
   const std::uint32_t mounts = in.u32();
   if (mounts > kMaxMounts)

@@ -101,5 +101,44 @@ TEST_F(Limit, TimeoutEndsTheWholeTree) {
   EXPECT_EQ(sh("ps -e | grep -c sleep").output, "0\n");
 }
 
+TEST_F(Limit, UlimitsHoldForEveryCommandAndRootCannotRaiseThem) {
+  runtime().destroy(id_);
+  SandboxSpec spec;
+  spec.ulimits = {{.resource = RLIMIT_NOFILE, .soft = 128, .hard = 256},
+                  {.resource = RLIMIT_CPU, .soft = 60, .hard = linux::kUnlimited}};
+  id_ = runtime().create(spec).sandbox.id;
+
+  EXPECT_EQ(sh("ulimit -Sn; ulimit -Hn; ulimit -St; ulimit -Ht; ulimit -Hc").output,
+            "128\n256\n60\nunlimited\n0\n");
+  EXPECT_EQ(sh("ulimit -Sn 256 && ulimit -Sn").output, "256\n");
+  EXPECT_NE(sh("ulimit -Hn 257").exited.status.code, 0);
+  EXPECT_NE(sh("python3 -c 'import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (257, 257))'")
+                .exited.status.code,
+            0);
+  // The guest's own are not theirs.
+  EXPECT_NE(sh("prlimit --pid 1 --nofile=1:1").exited.status.code, 0);
+
+  const std::vector<Sandbox> forks = runtime().fork(id_, 1);
+  EXPECT_EQ(run_shell(runtime(), forks.front().id, "ulimit -Hn").output, "256\n");
+  runtime().destroy(forks.front().id);
+}
+
+TEST_F(Limit, UlimitsThatCannotBeGivenAreRefusedBeforeThereIsASandbox) {
+  const std::size_t before = runtime().list().size();
+  SandboxSpec spec;
+  spec.ulimits = {{.resource = RLIMIT_NOFILE, .soft = 1, .hard = linux::kUnlimited}};
+  try {
+    runtime().create(spec);
+    FAIL() << "was created";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::unavailable);
+    EXPECT_NE(std::string(error.what()).find("ulimit nofile: unlimited"), std::string::npos)
+        << error.what();
+  }
+  spec.ulimits = {{.resource = 1000, .soft = 1, .hard = 1}};
+  EXPECT_THROW(runtime().create(spec), Error);
+  EXPECT_EQ(runtime().list().size(), before);
+}
+
 }  // namespace
 }  // namespace hearth::runtime

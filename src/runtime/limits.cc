@@ -1,0 +1,76 @@
+#include "runtime/limits.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+
+namespace hearth::runtime {
+namespace {
+
+// What large servers are told to ask for; some programs walk through all that they may have, which
+// takes its time with more.
+constexpr std::uint64_t kOpenFiles = std::uint64_t{1} << 20;
+
+std::string to_text(std::uint64_t limit) {
+  return limit == linux::kUnlimited ? "unlimited" : fmt::to_string(limit);
+}
+
+// The guest forbids itself core dumps, which might end up with a program of the host, and what it
+// has given up nobody inside gets back.
+std::uint64_t most_of(std::uint32_t resource) {
+  return resource == RLIMIT_CORE ? 0 : linux::own_limit(resource).hard;
+}
+
+}  // namespace
+
+void check(const Limits& limits) {
+  constexpr std::uint64_t kLeastMemory = std::uint64_t{4} << 20;
+  if (limits.memory_bytes != 0 && limits.memory_bytes < kLeastMemory) {
+    fail(Code::invalid,
+         "a memory limit of {} bytes is too small for any program; the least is 4 MiB",
+         limits.memory_bytes);
+  }
+  constexpr std::uint32_t kLeastPids = 4;
+  if (limits.pids != 0 && limits.pids < kLeastPids) {
+    fail(Code::invalid, "a limit of {} processes leaves none for commands; the least is {}",
+         limits.pids, kLeastPids);
+  }
+}
+
+void check(const LogLimits& log) {
+  // A file holds a few of the largest lines; and all of them fit one answer.
+  constexpr std::uint64_t kLeastBytes = std::uint64_t{64} << 10;
+  constexpr std::uint32_t kMostFiles = 100;
+  if (log.files > kMostFiles)
+    fail(Code::invalid, "a log of {} files; at most {}", log.files, kMostFiles);
+  if (log.files != 0 && log.bytes < kLeastBytes)
+    fail(Code::invalid, "log files of {} bytes are too small; the least is 64 KiB", log.bytes);
+}
+
+void check(const std::vector<linux::ResourceLimit>& ulimits) {
+  std::set<std::uint32_t> seen;
+  for (const linux::ResourceLimit& limit : ulimits) {
+    const std::string_view name = linux::resource_name(limit.resource);
+    if (!seen.insert(limit.resource).second) fail(Code::invalid, "two ulimits of {}", name);
+    if (limit.soft > limit.hard)
+      fail(Code::invalid, "ulimit {}: the soft limit {} is above the hard one, {}", name,
+           to_text(limit.soft), to_text(limit.hard));
+    const std::uint64_t most = most_of(limit.resource);
+    if (limit.hard > most)
+      fail(Code::unavailable, "ulimit {}: {} is more than this engine can give, which is {}", name,
+           to_text(limit.hard), to_text(most));
+  }
+}
+
+std::vector<linux::ResourceLimit> complete(std::vector<linux::ResourceLimit> ulimits) {
+  if (std::ranges::find(ulimits, std::uint32_t{RLIMIT_NOFILE}, &linux::ResourceLimit::resource) !=
+      ulimits.end()) {
+    return ulimits;
+  }
+  const std::uint64_t most = std::min(kOpenFiles, most_of(RLIMIT_NOFILE));
+  ulimits.push_back({.resource = RLIMIT_NOFILE, .soft = most, .hard = most});
+  return ulimits;
+}
+
+}  // namespace hearth::runtime

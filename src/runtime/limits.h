@@ -1,0 +1,24 @@
+// Limits: which make sense, and which this engine can give.
+#pragma once
+
+#include <vector>
+
+#include "linux/resource_limits.h"
+#include "runtime/runtime.h"
+
+namespace hearth::runtime {
+
+// Throws Error(invalid) for limits that no sandbox could live with.
+void check(const Limits& limits);
+
+// Throws Error(invalid) for logs of no use.
+void check(const LogLimits& log);
+
+// Throws Error: invalid for what is no limit, unavailable for more than we have ourselves. What is
+// born in a sandbox can lower its limits and never raise them, and has ours to begin with.
+void check(const std::vector<linux::ResourceLimit>& ulimits);
+
+// With the default for what was not asked for.
+std::vector<linux::ResourceLimit> complete(std::vector<linux::ResourceLimit> ulimits);
+
+}  // namespace hearth::runtime
