@@ -35,6 +35,8 @@ ADDRESS[/PREFIX][:PORT[-PORT]][/tcp|/udp]; --allow without --network means: noth
 A volume is made when it is not there, and outlives sandboxes. Paths of this machine are
 those that 'hearth up --allow-host-path' named.
 Sizes are powers of 1024 (512m, 1.5g), times are 30s or 2m30s; 0 is no limit.
+The --io limits are for the disk that the engine keeps its files on (volumes, images); with
+cgroups v1 they hold for what is read, and written past the cache or synced.
 A --ulimit is one of getrlimit(2), soft and hard (as, cpu, fsize, nofile, nproc, stack,
 ...); the engine's own are the most it can give. Unless named, nofile is 1048576 or as
 much as there is, and core is 0.

@@ -11,6 +11,10 @@ std::string to_json(const runtime::Limits& limits) {
       .number("cpu_millis", limits.cpu_millis)
       .number("pids", limits.pids)
       .number("disk_bytes", limits.disk_bytes)
+      .number("io_read_bytes", limits.io.read_bytes)
+      .number("io_write_bytes", limits.io.write_bytes)
+      .number("io_read_ops", limits.io.read_ops)
+      .number("io_write_ops", limits.io.write_ops)
       .str();
 }
 

@@ -134,13 +134,21 @@ const Cgroup::Leaf* Cgroup::find_leaf(std::string_view controller) const {
 }
 
 void Cgroup::set_limits(const CgroupLimits& limits) {
-  for (const Leaf& leaf : leaves_) {
-    for (const CgroupSetting& setting :
-         leaf.hierarchy.v2 ? v2_settings(limits) : v1_settings(limits)) {
-      if (!contains(leaf.hierarchy.controllers, setting.controller)) continue;
-      if (setting.optional && !has_cgroup_file(leaf.limited_dir(), setting.file)) continue;
-      write_file_at(leaf.limited_dir(), setting.file, setting.text);
-    }
+  for (const Leaf& leaf : leaves_)
+    apply(leaf, leaf.hierarchy.v2 ? v2_settings(limits) : v1_settings(limits));
+}
+
+void Cgroup::lift_io_limits(const std::string& device) {
+  const CgroupIoLimits none{.device = device};
+  for (const Leaf& leaf : leaves_)
+    apply(leaf, leaf.hierarchy.v2 ? v2_io_settings(none) : v1_io_settings(none));
+}
+
+void Cgroup::apply(const Leaf& leaf, const std::vector<CgroupSetting>& settings) {
+  for (const CgroupSetting& setting : settings) {
+    if (!contains(leaf.hierarchy.controllers, setting.controller)) continue;
+    if (setting.optional && !has_cgroup_file(leaf.limited_dir(), setting.file)) continue;
+    write_file_at(leaf.limited_dir(), setting.file, setting.text);
   }
 }
 
@@ -268,6 +276,7 @@ void CgroupTree::require_controllers(const CgroupLimits& limits) const {
   require(limits.memory_bytes != 0, "memory");
   require(limits.cpu_millis != 0, "cpu");
   require(limits.pids != 0, "pids");
+  if (!has_controller("blkio")) require(limits.io.any(), "io");
 }
 
 // A leaf of v2 that limits: the two folders in it.
@@ -294,6 +303,7 @@ Cgroup CgroupTree::create(const std::string& id, const CgroupLimits& limits, uid
   });
   std::vector<Cgroup::Leaf> leaves;
   for (const Corner& corner : corners_) {
+    if (corner.hierarchy.on_demand && !limits.io.any()) continue;
     if (!make_cgroup_folder(corner.dir.get(), id)) {
       fail(Code::already_exists, "cgroup '{}/{}' exists", name_, id);
     }
@@ -312,7 +322,9 @@ std::optional<Cgroup> CgroupTree::find(const std::string& id) const {
   check_id(id);
   std::vector<Cgroup::Leaf> leaves;
   for (const Corner& corner : corners_) {
-    if (!has_cgroup_file(corner.dir.get(), id)) return std::nullopt;
+    const bool there = has_cgroup_file(corner.dir.get(), id);
+    if (!there && corner.hierarchy.on_demand) continue;
+    if (!there) return std::nullopt;
     leaves.push_back({.hierarchy = corner.hierarchy, .dir = open_folder(corner.dir.get(), id)});
     if (!corner.hierarchy.v2 || corner.hierarchy.controllers.empty()) continue;
     Cgroup::Leaf& leaf = leaves.back();

@@ -60,6 +60,9 @@ class Cgroup {
   // Whom 0 leaves as he is.
   void set_limits(const CgroupLimits& limits);
 
+  // Lets everything pass to and from `device`: what waits for a slow disk does not die.
+  void lift_io_limits(const std::string& device);
+
   // Returns when every process stands still. Throws Error(timeout), thawed again, when one of them
   // will not within two seconds (uninterruptible sleep), and Error(unavailable) on a v1 host
   // without the freezer. Both are idempotent.
@@ -83,6 +86,7 @@ class Cgroup {
 
   explicit Cgroup(std::vector<Leaf> leaves);
   static void divide(Leaf& leaf, uid_t owner);
+  static void apply(const Leaf& leaf, const std::vector<CgroupSetting>& settings);
   const Leaf* find_v2() const;
   const Leaf* find_leaf(std::string_view controller) const;
 
@@ -102,7 +106,7 @@ class CgroupTree {
   // Whether any of it is v2's doing.
   bool v2_limits() const;
 
-  // For people: "v1 cpu,memory,pids + v2 (no controllers)".
+  // For people: "v1 blkio,cpu,memory,pids + v2 (no controllers)".
   std::string describe() const;
 
   // One leaf per hierarchy with its limits set, or nothing at all. Throws Error(already_exists) for

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -17,6 +18,9 @@ constexpr std::uint64_t kCpuLeastQuotaUsec = 1'000;
 constexpr std::string_view kLimiting[] = {"cpu", "memory", "pids"};
 constexpr std::string_view kUsedOnV2[] = {"cpu", "io", "memory", "pids"};
 constexpr std::string_view kFreezer = "freezer";
+// The same controller, in v1 and in v2.
+constexpr std::string_view kBlockIo = "blkio";
+constexpr std::string_view kIo = "io";
 
 // Everything a v1 hierarchy can be mounted with: its other super options are no controllers.
 constexpr std::string_view kV1Controllers[] = {
@@ -38,6 +42,11 @@ std::vector<std::string> v1_controllers(const MountEntry& entry) {
   }
   std::ranges::sort(controllers);
   return controllers;
+}
+
+// Where v2 has a controller, v1 is not used for it.
+bool on_v2(const std::vector<std::string>& v2_controllers, std::string_view v1_name) {
+  return contains(v2_controllers, v1_name == kBlockIo ? kIo : v1_name);
 }
 
 std::uint64_t cpu_quota_usec(std::uint32_t cpu_millis) {
@@ -92,6 +101,7 @@ std::vector<CgroupHierarchy> choose_cgroup_hierarchies(
   std::vector<CgroupHierarchy> chosen;
   std::vector<std::string> wanted(std::begin(kLimiting), std::end(kLimiting));
   const bool has_v2 = std::ranges::any_of(present, &CgroupHierarchy::v2);
+  wanted.emplace_back(kBlockIo);
   if (!has_v2) wanted.emplace_back(kFreezer);
 
   for (CgroupHierarchy hierarchy : present) {
@@ -100,12 +110,14 @@ std::vector<CgroupHierarchy> choose_cgroup_hierarchies(
     for (const std::string& controller : offered) {
       const bool use = hierarchy.v2 ? contains(kUsedOnV2, controller)
                                     : contains(wanted, controller) &&
-                                          !(has_v2 && contains(v2_controllers, controller));
+                                          !(has_v2 && on_v2(v2_controllers, controller));
       if (use) used.push_back(controller);
     }
     std::ranges::sort(used);
     if (!hierarchy.v2 && used.empty()) continue;
     hierarchy.controllers = std::move(used);
+    hierarchy.on_demand = !hierarchy.v2 && hierarchy.controllers.size() == 1 &&
+                          hierarchy.controllers.front() == kBlockIo;
     // v2 first: its kill spares nobody who forks meanwhile.
     chosen.insert(hierarchy.v2 ? chosen.begin() : chosen.end(), std::move(hierarchy));
   }
@@ -134,7 +146,33 @@ std::vector<CgroupSetting> v1_settings(const CgroupLimits& limits) {
     settings.push_back(
         {.controller = "pids", .file = "pids.max", .text = fmt::to_string(limits.pids)});
   }
+  if (limits.io.any()) std::ranges::move(v1_io_settings(limits.io), std::back_inserter(settings));
   return settings;
+}
+
+std::vector<CgroupSetting> v1_io_settings(const CgroupIoLimits& io) {
+  std::vector<CgroupSetting> settings;
+  const auto add = [&](const char* what, std::uint64_t limit) {
+    settings.push_back({.controller = std::string(kBlockIo),
+                        .file = fmt::format("blkio.throttle.{}_device", what),
+                        .text = fmt::format("{} {}", io.device, limit)});
+  };
+  add("read_bps", io.read_bytes);
+  add("write_bps", io.write_bytes);
+  add("read_iops", io.read_ops);
+  add("write_iops", io.write_ops);
+  return settings;
+}
+
+std::vector<CgroupSetting> v2_io_settings(const CgroupIoLimits& io) {
+  const auto text = [](std::uint64_t limit) {
+    return limit == 0 ? std::string("max") : fmt::to_string(limit);
+  };
+  return {
+      {.controller = std::string(kIo),
+       .file = "io.max",
+       .text = fmt::format("{} rbps={} wbps={} riops={} wiops={}", io.device, text(io.read_bytes),
+                           text(io.write_bytes), text(io.read_ops), text(io.write_ops))}};
 }
 
 std::vector<CgroupSetting> v2_settings(const CgroupLimits& limits) {
@@ -156,6 +194,7 @@ std::vector<CgroupSetting> v2_settings(const CgroupLimits& limits) {
     settings.push_back(
         {.controller = "pids", .file = "pids.max", .text = fmt::to_string(limits.pids)});
   }
+  if (limits.io.any()) std::ranges::move(v2_io_settings(limits.io), std::back_inserter(settings));
   return settings;
 }
 

@@ -9,11 +9,25 @@
 
 namespace hearth::linux {
 
+// Of what passes between a disk and those in a cgroup, each second. 0 means no limit.
+struct CgroupIoLimits {
+  std::string device;  // "8:0", see block_device.h
+  std::uint64_t read_bytes = 0;
+  std::uint64_t write_bytes = 0;
+  std::uint64_t read_ops = 0;
+  std::uint64_t write_ops = 0;
+
+  bool any() const {
+    return read_bytes != 0 || write_bytes != 0 || read_ops != 0 || write_ops != 0;
+  }
+};
+
 // 0 means no limit.
 struct CgroupLimits {
   std::uint64_t memory_bytes = 0;  // without swap
   std::uint32_t cpu_millis = 0;    // 1000 = one CPU; below 10 counts as 10
   std::uint32_t pids = 0;
+  CgroupIoLimits io;
 };
 
 // A mounted hierarchy that we may write to.
@@ -21,6 +35,8 @@ struct CgroupHierarchy {
   bool v2 = false;
   std::string mount_point;
   std::vector<std::string> controllers;  // v1 only: a v2 mount does not say
+  // Only for those who ask for what it limits: each hierarchy makes every birth and end longer.
+  bool on_demand = false;
 };
 
 // Reads the text of /proc/<pid>/mountinfo. A hierarchy that is mounted more than once appears once,
@@ -30,8 +46,8 @@ std::vector<CgroupHierarchy> find_cgroup_hierarchies(std::string_view mountinfo)
 
 // The hierarchies worth having a folder in, each with the controllers we use it for, sorted: v2 if
 // there is one, first, with those of `v2_controllers` that limit or measure (cpu, io, memory,
-// pids); v1 for each of cpu, memory, pids that v2 has not; the v1 freezer only where there is no v2
-// at all.
+// pids); v1 for each of cpu, memory, pids that v2 has not, and blkio on demand where v2 has no io;
+// the v1 freezer only where there is no v2 at all.
 std::vector<CgroupHierarchy> choose_cgroup_hierarchies(
     const std::vector<CgroupHierarchy>& present, const std::vector<std::string>& v2_controllers);
 
@@ -45,6 +61,10 @@ struct CgroupSetting {
 
 std::vector<CgroupSetting> v1_settings(const CgroupLimits& limits);
 std::vector<CgroupSetting> v2_settings(const CgroupLimits& limits);
+
+// All four, with what means "no limit" where there is none.
+std::vector<CgroupSetting> v1_io_settings(const CgroupIoLimits& io);
+std::vector<CgroupSetting> v2_io_settings(const CgroupIoLimits& io);
 
 // The number after `key ` in a flat keyed file such as memory.events; 0 where it is missing.
 std::uint64_t flat_keyed_value(std::string_view text, std::string_view key);

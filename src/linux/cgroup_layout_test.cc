@@ -110,6 +110,31 @@ TEST(CgroupLayout, UsesTheV1FreezerOnlyWithoutV2) {
   EXPECT_EQ(chosen[3].controllers, Names{"freezer"});
 }
 
+TEST(CgroupLayout, UsesV1ForDisksOnDemandAndOnlyWhereV2CannotLimitThem) {
+  const std::string hybrid =
+      std::string(kHybrid) +
+      "42 31 0:39 / /sys/fs/cgroup/blkio rw,relatime - cgroup cgroup rw,blkio\n";
+  const auto chosen = choose_cgroup_hierarchies(find_cgroup_hierarchies(hybrid), {});
+  ASSERT_EQ(chosen.size(), 5U);
+  EXPECT_EQ(chosen[4].controllers, Names{"blkio"});
+  EXPECT_TRUE(chosen[4].on_demand);
+  EXPECT_FALSE(chosen[3].on_demand);
+
+  EXPECT_EQ(choose_cgroup_hierarchies(find_cgroup_hierarchies(hybrid), {"io"}).size(), 4U);
+}
+
+TEST(CgroupLayout, DisksAreLimitedByNumber) {
+  const CgroupLimits limits{.io = {.device = "8:0", .read_bytes = 4096, .write_ops = 7}};
+  EXPECT_EQ(
+      v2_settings(limits),
+      (std::vector<CgroupSetting>{{"io", "io.max", "8:0 rbps=4096 wbps=max riops=max wiops=7"}}));
+  EXPECT_EQ(v1_settings(limits),
+            (std::vector<CgroupSetting>{{"blkio", "blkio.throttle.read_bps_device", "8:0 4096"},
+                                        {"blkio", "blkio.throttle.write_bps_device", "8:0 0"},
+                                        {"blkio", "blkio.throttle.read_iops_device", "8:0 0"},
+                                        {"blkio", "blkio.throttle.write_iops_device", "8:0 7"}}));
+}
+
 TEST(CgroupLayout, V1LimitsMemoryAndSwapTogether) {
   const auto settings = v1_settings({.memory_bytes = 64 << 20, .cpu_millis = 1500, .pids = 20});
 

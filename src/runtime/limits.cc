@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "linux/block_device.h"
 
 namespace hearth::runtime {
 namespace {
@@ -22,6 +23,23 @@ std::uint64_t most_of(std::uint32_t resource) {
   return resource == RLIMIT_CORE ? 0 : linux::own_limit(resource).hard;
 }
 
+// A single request to a disk may be of a megabyte, and nothing that waits for one can be
+// interrupted.
+void check_io(const IoLimits& io) {
+  constexpr std::uint64_t kLeastBytes = std::uint64_t{64} << 10;
+  constexpr std::uint64_t kLeastOps = 10;
+  for (const std::uint64_t bytes : {io.read_bytes, io.write_bytes}) {
+    if (bytes != 0 && bytes < kLeastBytes)
+      fail(Code::invalid, "{} bytes a second to or from a disk are too few; the least is 64 KiB",
+           bytes);
+  }
+  for (const std::uint64_t ops : {io.read_ops, io.write_ops}) {
+    if (ops != 0 && ops < kLeastOps)
+      fail(Code::invalid, "{} disk operations a second are too few; the least is {}", ops,
+           kLeastOps);
+  }
+}
+
 }  // namespace
 
 void check(const Limits& limits) {
@@ -36,6 +54,7 @@ void check(const Limits& limits) {
     fail(Code::invalid, "a limit of {} processes leaves none for commands; the least is {}",
          limits.pids, kLeastPids);
   }
+  check_io(limits.io);
 }
 
 void check(const LogLimits& log) {
@@ -71,6 +90,23 @@ std::vector<linux::ResourceLimit> complete(std::vector<linux::ResourceLimit> uli
   const std::uint64_t most = std::min(kOpenFiles, most_of(RLIMIT_NOFILE));
   ulimits.push_back({.resource = RLIMIT_NOFILE, .soft = most, .hard = most});
   return ulimits;
+}
+
+linux::CgroupLimits cgroup_limits(const Limits& limits, int disk_fd) {
+  linux::CgroupLimits enforced{
+      .memory_bytes = limits.memory_bytes, .cpu_millis = limits.cpu_millis, .pids = limits.pids};
+  if (!limits.io.any()) return enforced;
+  try {
+    enforced.io = {.device = linux::find_disk(disk_fd),
+                   .read_bytes = limits.io.read_bytes,
+                   .write_bytes = limits.io.write_bytes,
+                   .read_ops = limits.io.read_ops,
+                   .write_ops = limits.io.write_ops};
+  } catch (const Error& error) {
+    fail(error.code(), "reading and writing cannot be limited on the engine's state folder: {}",
+         error.what());
+  }
+  return enforced;
 }
 
 }  // namespace hearth::runtime

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "linux/cgroup_layout.h"
 #include "linux/resource_limits.h"
 #include "runtime/runtime.h"
 
@@ -20,5 +21,9 @@ void check(const std::vector<linux::ResourceLimit>& ulimits);
 
 // With the default for what was not asked for.
 std::vector<linux::ResourceLimit> complete(std::vector<linux::ResourceLimit> ulimits);
+
+// The part of them that cgroups enforce. `disk_fd` is a folder on the disk that they are about.
+// Throws Error(unavailable) for a limit on that where there is none.
+linux::CgroupLimits cgroup_limits(const Limits& limits, int disk_fd);
 
 }  // namespace hearth::runtime

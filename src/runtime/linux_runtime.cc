@@ -14,6 +14,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/on_failure.h"
+#include "linux/block_device.h"
 #include "linux/files.h"
 #include "linux/mounts.h"
 #include "runtime/host_image.h"
@@ -52,14 +53,15 @@ std::vector<linux::Fd> clone_layers(const std::vector<std::string>& paths, int m
   return mounts;
 }
 
-// Limits that a shell of the pool can be given after it was made.
+// Limits that a shell of the pool can be given after it was made. (Those on a disk may take a
+// cgroup that shells of the pool do not have.)
 bool can_be_given(const Limits& limits) {
-  return limits.memory_bytes != 0 && limits.cpu_millis != 0 && limits.pids != 0;
+  return limits.memory_bytes != 0 && limits.cpu_millis != 0 && limits.pids != 0 && !limits.io.any();
 }
 
 bool same_cgroup_limits(const Limits& one, const Limits& other) {
   return one.memory_bytes == other.memory_bytes && one.cpu_millis == other.cpu_millis &&
-         one.pids == other.pids;
+         one.pids == other.pids && one.io == other.io;
 }
 
 const std::string& first_of(const std::string& one, const std::string& other,
@@ -159,12 +161,13 @@ void LinuxRuntime::write_record(const Record& record, int folder_fd) {
 
 Shell LinuxRuntime::obtain_shell(const SandboxSpec& spec) {
   const Limits& limits = spec.limits;
-  cgroups_.require_controllers(cgroup_limits(limits));
+  const linux::CgroupLimits enforced = cgroup_limits(limits, folder_fd_);
+  cgroups_.require_controllers(enforced);
   std::optional<Shell> shell;
   if (can_be_given(limits)) shell = pool_->take();
   if (!shell) shell = shells_.make(limits, spec.network.has_value());
   OnFailure unmake([&] { shells_.unmake(ShellMaker::remains_of(*shell), shell->pidfd); });
-  if (!same_cgroup_limits(shell->limits, limits)) shell->cgroup.set_limits(cgroup_limits(limits));
+  if (!same_cgroup_limits(shell->limits, limits)) shell->cgroup.set_limits(enforced);
   if (spec.network) {
     if (!shell->network) fail(Code::unavailable, "this engine has no network for sandboxes");
     network_->set_policy(shell->network->index, *spec.network);
@@ -243,9 +246,14 @@ void LinuxRuntime::destroy(const std::string& id) {
 void LinuxRuntime::end(Entry& entry) {
   pool_->note_request();
   const Record& record = entry.record;
-  // What the v1 freezer holds does not die.
-  if (entry.state == State::paused) {
-    if (auto cgroup = cgroups_.find(record.unit)) cgroup->thaw();
+  // What the v1 freezer holds does not die, and what waits for its turn at a disk dies when it has
+  // had it.
+  const bool throttled = record.spec.limits.io.any();
+  if (entry.state == State::paused || throttled) {
+    if (auto cgroup = cgroups_.find(record.unit)) {
+      if (throttled) cgroup->lift_io_limits(linux::find_disk(folder_fd_));
+      if (entry.state == State::paused) cgroup->thaw();
+    }
   }
   entry.stage.reset();
   ShellMaker::Remains remains{.unit = record.unit, .id_slot = record.id_slot, .network_slot = {}};

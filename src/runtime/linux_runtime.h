@@ -148,6 +148,7 @@ class LinuxRuntime final : public Runtime {
   std::uint64_t watch(const std::string& id, const linux::Pidfd& pidfd);
   void handle_end(const std::string& id);
 
+  int folder_fd_;  // the folder that lasts, borrowed
   linux::Fd sandboxes_;
   linux::Fd images_;
   linux::Fd facts_folder_;

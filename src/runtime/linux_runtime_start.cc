@@ -62,7 +62,8 @@ unsigned nursery_count() {
 }  // namespace
 
 LinuxRuntime::LinuxRuntime(const LinuxRuntimeOptions& options, linux::CgroupTree cgroups)
-    : sandboxes_(make_folder(options.memory_folder_fd, "sandboxes", 0700)),
+    : folder_fd_(options.folder_fd),
+      sandboxes_(make_folder(options.memory_folder_fd, "sandboxes", 0700)),
       images_(make_folder(options.folder_fd, "images", 0700)),
       facts_folder_(make_folder(options.memory_folder_fd, "facts", 0711)),
       store_folder_(make_folder(options.folder_fd, "store", 0700)),
@@ -84,6 +85,7 @@ LinuxRuntime::LinuxRuntime(const LinuxRuntimeOptions& options, linux::CgroupTree
       nurseries_(linux::make_sealed_program(options.guest_program), nursery_config(cgroups_),
                  nursery_count()),
       shells_({.sandboxes_fd = sandboxes_.get(),
+               .disk_fd = folder_fd_,
                .cgroups = cgroups_,
                .id_ranges = id_ranges_,
                .nurseries = nurseries_,

@@ -18,6 +18,7 @@ SandboxSpec some_spec() {
   spec.user = "user";
   spec.ulimits = {{.resource = RLIMIT_NOFILE, .soft = 7, .hard = linux::kUnlimited}};
   spec.limits = {.memory_bytes = 1 << 20, .cpu_millis = 1500, .pids = 7, .disk_bytes = 3};
+  spec.limits.io = {.read_bytes = 4, .write_bytes = 5, .read_ops = 6, .write_ops = 8};
   return spec;
 }
 

@@ -29,12 +29,25 @@
 
 namespace hearth::runtime {
 
+// What may pass between a sandbox and the disk that the engine keeps its files on, each second. 0
+// means no limit.
+struct IoLimits {
+  std::uint64_t read_bytes = 0;
+  std::uint64_t write_bytes = 0;
+  std::uint64_t read_ops = 0;
+  std::uint64_t write_ops = 0;
+
+  bool any() const { return *this != IoLimits{}; }
+  bool operator==(const IoLimits&) const = default;
+};
+
 // Enforced on everything that runs in the sandbox, together. 0 means no limit.
 struct Limits {
   std::uint64_t memory_bytes = std::uint64_t{1} << 30;  // files in the writable layer count too
   std::uint32_t cpu_millis = 2000;                      // 1000 = one core
   std::uint32_t pids = 512;
   std::uint64_t disk_bytes = std::uint64_t{1} << 30;  // of the writable layer
+  IoLimits io;
 
   bool operator==(const Limits&) const = default;
 };

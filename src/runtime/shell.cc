@@ -8,6 +8,7 @@
 #include "base/id.h"
 #include "base/on_failure.h"
 #include "linux/files.h"
+#include "runtime/limits.h"
 
 namespace hearth::runtime {
 namespace {
@@ -28,11 +29,6 @@ linux::Message expect(linux::Channel& boot, std::string_view word) {
 
 }  // namespace
 
-linux::CgroupLimits cgroup_limits(const Limits& limits) {
-  return {
-      .memory_bytes = limits.memory_bytes, .cpu_millis = limits.cpu_millis, .pids = limits.pids};
-}
-
 Shell ShellMaker::make(const Limits& limits, bool with_network) const {
   Shell shell;
   shell.unit = "u" + random_hex(6);
@@ -44,7 +40,8 @@ Shell ShellMaker::make(const Limits& limits, bool with_network) const {
     throw_errno("make a folder for a sandbox");
   OnFailure remove_folder([&] { linux::remove_all_at(sources_.sandboxes_fd, shell.unit); });
   shell.folder = linux::open_at(sources_.sandboxes_fd, shell.unit, O_RDONLY | O_DIRECTORY);
-  shell.cgroup = sources_.cgroups.create(shell.unit, cgroup_limits(limits), ids.first);
+  shell.cgroup =
+      sources_.cgroups.create(shell.unit, cgroup_limits(limits, sources_.disk_fd), ids.first);
   OnFailure remove_cgroup([&] { sources_.cgroups.remove(shell.unit); });
 
   const std::vector<linux::Fd> join_files = shell.cgroup.open_join_files();

@@ -31,9 +31,6 @@ namespace hearth::runtime {
 
 inline constexpr const char* kGuestSocket = "guest.sock";
 
-// The part of them that cgroups enforce.
-linux::CgroupLimits cgroup_limits(const Limits& limits);
-
 struct Shell {
   std::string unit;
   std::uint32_t id_slot = 0;
@@ -51,6 +48,7 @@ struct Shell {
 // All borrowed, and to outlive it.
 struct ShellSources {
   int sandboxes_fd;
+  int disk_fd;  // a folder on the disk that sandboxes are limited in using
   linux::CgroupTree& cgroups;
   IdRanges& id_ranges;
   Nurseries& nurseries;

@@ -12,6 +12,8 @@ constexpr std::uint32_t kMaxUlimits = RLIM_NLIMITS;
 
 void put(wire::Writer& out, const Limits& limits) {
   out.u64(limits.memory_bytes).u32(limits.cpu_millis).u32(limits.pids).u64(limits.disk_bytes);
+  const IoLimits& io = limits.io;
+  out.u64(io.read_bytes).u64(io.write_bytes).u64(io.read_ops).u64(io.write_ops);
 }
 
 Limits read_limits(wire::Reader& in) {
@@ -20,6 +22,10 @@ Limits read_limits(wire::Reader& in) {
   limits.cpu_millis = in.u32();
   limits.pids = in.u32();
   limits.disk_bytes = in.u64();
+  limits.io.read_bytes = in.u64();
+  limits.io.write_bytes = in.u64();
+  limits.io.read_ops = in.u64();
+  limits.io.write_ops = in.u64();
   return limits;
 }
 

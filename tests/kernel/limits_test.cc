@@ -1,9 +1,11 @@
 // What is inside stays inside: storms, hogs and murder.
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "kernel/testing.h"
+#include "linux/block_device.h"
 
 namespace hearth::runtime {
 namespace {
@@ -99,6 +101,79 @@ TEST_F(Limit, TimeoutEndsTheWholeTree) {
 
   EXPECT_TRUE(outcome.exited.timed_out);
   EXPECT_EQ(sh("ps -e | grep -c sleep").output, "0\n");
+}
+
+class IoLimit : public Limit {
+ protected:
+  void SetUp() override {
+    Limit::SetUp();
+    if (IsSkipped()) return;
+    try {
+      const linux::Fd state = linux::open_file(engine_->state_dir(), O_PATH | O_DIRECTORY);
+      linux::find_disk(state.get());
+    } catch (const Error& error) {
+      GTEST_SKIP() << "needs a state folder on a disk: " << error.what();
+    }
+    const std::string cgroups = runtime().hello().cgroups;
+    if (cgroups.find("io") == std::string::npos)
+      GTEST_SKIP() << "needs the cgroup controller io or blkio; there is " << cgroups;
+  }
+
+  // With a volume, which is on the disk.
+  void recreate_with(const IoLimits& io) {
+    runtime().destroy(id_);
+    SandboxSpec spec;
+    spec.limits.io = io;
+    spec.mounts = {{.source = "disk", .target = "/disk"}};
+    id_ = runtime().create(spec).sandbox.id;
+  }
+  void TearDown() override {
+    Limit::TearDown();
+    if (!engine_) return;
+    for (const Volume& volume : runtime().list_volumes()) runtime().remove_volume(volume.name);
+  }
+  double seconds_of(const std::string& script) {
+    const auto before = std::chrono::steady_clock::now();
+    const Outcome outcome = sh(script);
+    EXPECT_EQ(outcome.exited.status.code, 0) << outcome.error;
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
+  }
+};
+
+TEST_F(IoLimit, WritingAndReadingAreSlowedDown) {
+  recreate_with({});
+  const std::string write = "dd if=/dev/zero of=/disk/x bs=64k count=48 oflag=direct";  // 3 MiB
+  const std::string read = "dd if=/disk/x of=/dev/null bs=64k iflag=direct";
+  EXPECT_LT(seconds_of(write), 1.0);
+  EXPECT_LT(seconds_of(read), 1.0);
+
+  recreate_with({.read_bytes = 2 << 20, .write_bytes = 1 << 20});
+  EXPECT_GT(seconds_of(write), 2.0);
+  EXPECT_GT(seconds_of(read), 1.0);
+  EXPECT_EQ(runtime().get(id_).limits.io.read_bytes, 2u << 20);
+}
+
+TEST_F(IoLimit, OperationsAreCounted) {
+  recreate_with({.write_ops = 20});
+  EXPECT_GT(seconds_of("dd if=/dev/zero of=/disk/x bs=4k count=40 oflag=direct"), 1.0);
+}
+
+TEST_F(IoLimit, WhatWaitsForADiskDiesWithItsSandbox) {
+  recreate_with({.write_bytes = 64 << 10});
+  guest::Connection writer(runtime().connect(id_));
+  guest::ExecRequest request;
+  request.command = {"dd", "if=/dev/zero", "of=/disk/x", "bs=16M", "count=4", "oflag=direct"};
+  writer.start(request, {});
+  ::usleep(200'000);  // for the first request to be on its way
+
+  const auto before = std::chrono::steady_clock::now();
+  runtime().destroy(id_);
+  EXPECT_LT(std::chrono::steady_clock::now() - before, 10s);
+}
+
+TEST_F(IoLimit, TooLittleIsRefused) {
+  EXPECT_THROW(recreate_with({.read_bytes = 1}), Error);
+  EXPECT_THROW(recreate_with({.write_ops = 1}), Error);
 }
 
 TEST_F(Limit, UlimitsHoldForEveryCommandAndRootCannotRaiseThem) {
