@@ -123,6 +123,7 @@ class LimitParser {
     parser.option("--cpus", cpus_, "N", "processors, such as 1.5 [2]");
     parser.option("--pids", pids_, "N", "processes and threads [512]");
     parser.option("--disk", disk_, "SIZE", "what may be written to files [1g]");
+    parser.option("--disk-on", disk_on_, "PLACE", "where those are: memory or disk [memory]");
     parser.option("--io-read", read_, "SIZE", "what may be read from the disk in a second");
     parser.option("--io-write", write_, "SIZE", "what may be written to it in a second");
     parser.option("--io-read-ops", read_ops_, "N", "how often it may be read in a second");
@@ -137,6 +138,7 @@ class LimitParser {
     if (!cpus_.empty()) limits.cpu_millis = parse_cpus("--cpus", cpus_);
     if (!pids_.empty()) limits.pids = parse_count("--pids", pids_, 1u << 22);
     if (!disk_.empty()) limits.disk_bytes = parse_size("--disk", disk_);
+    if (!disk_on_.empty()) options.disk_on = parse_disk_place("--disk-on", disk_on_);
     if (!read_.empty()) limits.io.read_bytes = parse_size("--io-read", read_);
     if (!write_.empty()) limits.io.write_bytes = parse_size("--io-write", write_);
     if (!read_ops_.empty()) limits.io.read_ops = parse_count("--io-read-ops", read_ops_, kMostOps);
@@ -150,7 +152,7 @@ class LimitParser {
   // What the kernel takes.
   static constexpr std::uint32_t kMostOps = std::numeric_limits<std::uint32_t>::max() - 1;
 
-  std::string memory_, cpus_, pids_, disk_, read_, write_, read_ops_, write_ops_;
+  std::string memory_, cpus_, pids_, disk_, disk_on_, read_, write_, read_ops_, write_ops_;
   std::vector<std::string> ulimits_;
 };
 

@@ -35,6 +35,8 @@ ADDRESS[/PREFIX][:PORT[-PORT]][/tcp|/udp]; --allow without --network means: noth
 A volume is made when it is not there, and outlives sandboxes. Paths of this machine are
 those that 'hearth up --allow-host-path' named.
 Sizes are powers of 1024 (512m, 1.5g), times are 30s or 2m30s; 0 is no limit.
+What is written is kept in memory, and counts as such, unless --disk-on disk puts it into
+a file system of that size on the engine's disk, which takes some 40 ms to make.
 The --io limits are for the disk that the engine keeps its files on (volumes, images); with
 cgroups v1 they hold for what is read, and written past the cache or synced.
 A --ulimit is one of getrlimit(2), soft and hard (as, cpu, fsize, nofile, nproc, stack,
@@ -57,6 +59,7 @@ Examples:
   hearth run --rm --network none -v cache:/cache -v /srv/data:/data:ro -- ls /data
   hearth run -d --name box --serve envd,code --token-file token
   hearth run --rm --allow 10.1.0.0/16:443/tcp --secret /run/key=key.pem -- ./fetch
+  hearth run -d --name big --disk 50g --disk-on disk
   hearth run --rm --ulimit nofile=1024:4096 --ulimit cpu=60 -- ./build
   hearth run --rm --timeout 5s --pids 64 -e LANG=C -w /tmp -- sh -c 'sleep 60')"},
     {.name = "exec",

@@ -20,6 +20,7 @@ runtime::SandboxSpec spec_of(const RunOptions& options, runtime::RuntimeClient& 
   if (!options.command.user.empty()) spec.user = options.command.user;
   spec.limits = options.limits;
   spec.ulimits = options.ulimits;
+  spec.disk_on = options.disk_on;
   spec.network = choose_policy(options.network, !runtime.hello().network.empty());
   spec.mounts = options.mounts;
   for (const SecretFile& secret : options.secrets) spec.mounts.push_back(read_secret(secret));

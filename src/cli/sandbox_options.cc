@@ -147,6 +147,13 @@ runtime::MountSpec read_secret(const SecretFile& secret) {
   });
 }
 
+runtime::DiskPlace parse_disk_place(std::string_view flag, std::string_view text) {
+  for (const auto place : {runtime::DiskPlace::memory, runtime::DiskPlace::disk}) {
+    if (text == runtime::to_string(place)) return place;
+  }
+  fail(Code::invalid, "{}: '{}' is neither memory nor disk", flag, text);
+}
+
 linux::ResourceLimit parse_ulimit(std::string_view flag, std::string_view text) {
   const std::size_t equals = text.find('=');
   const std::string_view name = text.substr(0, equals);

@@ -58,6 +58,9 @@ SecretFile parse_secret(std::string_view flag, std::string_view text);
 // Throws Error, never with a word of the content.
 runtime::MountSpec read_secret(const SecretFile& secret);
 
+// "memory" or "disk".
+runtime::DiskPlace parse_disk_place(std::string_view flag, std::string_view text);
+
 // "nofile=1024:4096" is a soft and a hard limit, "nofile=1024" both at once, "unlimited" is a
 // number.
 linux::ResourceLimit parse_ulimit(std::string_view flag, std::string_view text);

@@ -131,6 +131,12 @@ TEST(SecretTest, OneThatCannotBeReadIsNamed) {
   EXPECT_THROW(read_secret({.target = "/run/key", .path = "/"}), Error);
 }
 
+TEST(DiskOption, IsOneOfTwo) {
+  EXPECT_EQ(parse_disk_place("--disk-on", "memory"), runtime::DiskPlace::memory);
+  EXPECT_EQ(parse_disk_place("--disk-on", "disk"), runtime::DiskPlace::disk);
+  EXPECT_TRUE(mentions(complaint([] { parse_disk_place("--disk-on", "tape"); }), "'tape'"));
+}
+
 TEST(UlimitOption, IsSoftAndHard) {
   EXPECT_EQ(parse_ulimit("--ulimit", "nofile=1024:4096"),
             (linux::ResourceLimit{.resource = RLIMIT_NOFILE, .soft = 1024, .hard = 4096}));

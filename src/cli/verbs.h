@@ -69,6 +69,7 @@ struct RunOptions {
   bool remove = false;
   runtime::Limits limits;
   std::vector<linux::ResourceLimit> ulimits;
+  runtime::DiskPlace disk_on = runtime::DiskPlace::memory;
   NetworkOptions network;
   std::vector<runtime::MountSpec> mounts;
   std::vector<SecretFile> secrets;

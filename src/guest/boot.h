@@ -58,7 +58,8 @@ struct Attachment {
 };
 
 // With it come: the layers of the root, topmost first; those of /usr where an image keeps it apart;
-// the attachments; a connection of whoever asked for the sandbox, if `client`.
+// a file system to write to, if `disk`; the attachments; a connection of whoever asked for the
+// sandbox, if `client`.
 struct Assignment {
   std::string hostname;
   std::vector<std::string> environment;       // NAME=value, for every command
@@ -69,6 +70,7 @@ struct Assignment {
   std::vector<linux::ResourceLimit> ulimits;  // of each command
   std::uint32_t layers = 0;
   std::uint32_t usr_layers = 0;
+  bool disk = false;  // not into memory
   std::vector<Attachment> attachments;
   std::string hosts;                  // texts for /etc; empty: the image's own stays
   std::string resolv_conf;            //

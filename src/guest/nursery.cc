@@ -141,8 +141,9 @@ class Shell {
   }
 
   linux::Fd take_on(const Assignment& assignment, std::span<const linux::Fd> fds) {
-    const std::size_t mounts =
-        assignment.layers + assignment.usr_layers + assignment.attachments.size();
+    const std::size_t layers = assignment.layers + assignment.usr_layers;
+    const std::size_t before_attachments = layers + (assignment.disk ? 1 : 0);
+    const std::size_t mounts = before_attachments + assignment.attachments.size();
     if (fds.size() != mounts + (assignment.client ? 1 : 0))
       fail(Code::internal, "an assignment with {} descriptors", fds.size());
     const std::vector<int> numbers = borrow(fds);
@@ -151,7 +152,8 @@ class Shell {
         enter_root({.layers = all.first(assignment.layers),
                     .usr_layers = all.subspan(assignment.layers, assignment.usr_layers),
                     .attachments = assignment.attachments,
-                    .attachment_fds = all.subspan(assignment.layers + assignment.usr_layers),
+                    .attachment_fds = all.subspan(before_attachments),
+                    .disk_fd = assignment.disk ? all[layers] : -1,
                     .disk_bytes = assignment.disk_bytes});
     name_host({.hostname = assignment.hostname,
                .hosts = assignment.hosts,

@@ -217,6 +217,7 @@ TEST(Boot, MessagesAreReadAsTheyWereWritten) {
   assignment.resolv_conf = "nameserver";
   assignment.surfaces = {{.surface = Surface::sandboxd, .port = 80}};
   assignment.token = "secret";
+  assignment.disk = true;
   const Assignment read = parse_assignment(encode(assignment));
   EXPECT_EQ(read.hostname, "box");
   EXPECT_EQ(read.cpus, assignment.cpus);
@@ -226,6 +227,7 @@ TEST(Boot, MessagesAreReadAsTheyWereWritten) {
   EXPECT_EQ(read.resolv_conf, "nameserver");
   EXPECT_EQ(read.surfaces, assignment.surfaces);
   EXPECT_EQ(read.token, "secret");
+  EXPECT_TRUE(read.disk);
 }
 
 TEST(Boot, RefusesWhatIsNone) {

@@ -244,13 +244,20 @@ linux::Fd place_for(int root_fd, const Attachment& attachment) {
   fail(Code::invalid, "'{}' is no mount target", attachment.target);
 }
 
-// Mounts an overlay over the layers, with `prefix` before the names of all folders it needs.
-void mount_overlay(const std::string& prefix, std::span<const int> layers, const char* target) {
-  linux::OverlayLayers overlay{
-      .upper = prefix + "upper", .work = prefix + "work", .userxattr = true};
+struct OverlayPlace {
+  std::string prefix;           // before the names of all folders it needs
+  std::span<const int> layers;  //
+  std::string writable;         // the folder for what is written, with its slash; or empty
+};
+
+void mount_overlay(const OverlayPlace& place, const char* target) {
+  const std::string& prefix = place.prefix;
+  linux::OverlayLayers overlay{.upper = place.writable + prefix + "upper",
+                               .work = place.writable + prefix + "work",
+                               .userxattr = true};
   make_folder(overlay.upper.c_str());
   make_folder(overlay.work.c_str());
-  for (const int layer : layers) {
+  for (const int layer : place.layers) {
     overlay.lowers.push_back(fmt::format("{}{}", prefix, overlay.lowers.size()));
     make_folder(overlay.lowers.back().c_str());
     linux::attach_mount(layer, overlay.lowers.back());
@@ -287,15 +294,23 @@ void build_stage(const std::string& boot_id) {
 }
 
 linux::Fd enter_root(const RootMounts& mounts) {
-  linux::Fd stage = linux::open_at(AT_FDCWD, ".", O_PATH | O_DIRECTORY);
+  const bool on_disk = mounts.disk_fd >= 0;
+  if (on_disk) {
+    make_folder("disk");
+    linux::attach_mount(mounts.disk_fd, "disk");
+  }
+  const std::string writable = on_disk ? "disk/" : "";
+  linux::Fd stage = linux::open_at(AT_FDCWD, on_disk ? "disk" : ".", O_PATH | O_DIRECTORY);
   if (mounts.disk_bytes != 0) {
     const std::string size = fmt::format("size={},nr_inodes={}", mounts.disk_bytes, kMaxInodes);
     if (::mount(nullptr, ".", nullptr, MS_REMOUNT | MS_NOSUID | MS_NODEV, size.c_str()) != 0)
       throw_errno("limit the writable layer to {} bytes", mounts.disk_bytes);
   }
-  mount_overlay("l", mounts.layers, "root");  // hence kRootUpper
+  // Hence kRootUpper.
+  mount_overlay({.prefix = "l", .layers = mounts.layers, .writable = writable}, "root");
   linux::Fd root = linux::open_at(AT_FDCWD, "root", O_PATH | O_DIRECTORY);
-  if (!mounts.usr_layers.empty()) mount_overlay("u", mounts.usr_layers, "root/usr");
+  if (!mounts.usr_layers.empty())
+    mount_overlay({.prefix = "u", .layers = mounts.usr_layers, .writable = writable}, "root/usr");
   for (const char* tree : {"proc", "sys", "dev"}) {
     move_to(tree, place_in_root(root.get(), tree).get(), tree);
   }

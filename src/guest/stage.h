@@ -2,9 +2,9 @@
 //
 // First the stage, which is the same for every sandbox and can be built before anyone knows what it
 // will hold: a tmpfs of its own, and on it /proc, /sys and /dev as trees that wait to be moved into
-// place. Then, on a word, the image: an overlay of its layers with the tmpfs as the writable one,
-// the three trees moved into it, volumes attached, and all of that made the root; the old root, and
-// with it everything of the host, is let go of.
+// place. Then, on a word, the image: an overlay of its layers with the tmpfs, or a disk, as the
+// writable one, the three trees moved into it, volumes attached, and all of that made the root; the
+// old root, and with it everything of the host, is let go of.
 //
 // Runs as root of the sandbox's own namespaces, before it gives up its rights. What an image brings
 // is hostile: nothing in it can lead a mount outside of it.
@@ -38,15 +38,16 @@ struct RootMounts {
   std::span<const int> usr_layers;  // empty: /usr is in the root's
   std::span<const Attachment> attachments;
   std::span<const int> attachment_fds;
+  int disk_fd = -1;  // where the writable layers are; -1: on the stage
   std::uint64_t disk_bytes = 0;
 };
 
-// Where the writable layers are on the stage.
+// Where the writable layers are on the stage, or on the disk.
 inline constexpr const char* kRootUpper = "lupper";
 inline constexpr const char* kUsrUpper = "uupper";
 
-// Builds the root on the stage and enters it. Returns the stage, which is out of sight from then
-// on: whoever takes snapshots finds the writable layers there. Throws Error.
+// Builds the root on the stage and enters it. Returns the stage, or the disk, which are out of
+// sight from then on: whoever takes snapshots finds the writable layers there. Throws Error.
 linux::Fd enter_root(const RootMounts& mounts);
 
 }  // namespace hearth::guest

@@ -95,8 +95,9 @@ Fd make_detached_mount(const std::string& type,
   const Fd context(static_cast<int>(::syscall(SYS_fsopen, type.c_str(), FSOPEN_CLOEXEC)));
   if (!context) throw_errno("make a file system of type {}", type);
   for (const auto& [name, value] : options) {
-    if (::syscall(SYS_fsconfig, context.get(), FSCONFIG_SET_STRING, name.c_str(), value.c_str(),
-                  0) != 0) {
+    const bool flag = value.empty();
+    if (::syscall(SYS_fsconfig, context.get(), flag ? FSCONFIG_SET_FLAG : FSCONFIG_SET_STRING,
+                  name.c_str(), flag ? nullptr : value.c_str(), 0) != 0) {
       throw_errno("set option {}={} of a {}", name, value, type);
     }
   }

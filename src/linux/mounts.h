@@ -70,7 +70,8 @@ Mount make_mount(const MountSpec& spec);
 Fd clone_mount(const std::string& path, bool recursive = false);
 
 // A new file system that is mounted nowhere, and gone with the descriptor unless attach_mount()
-// gives it a place. `options` are what `type` understands; `flags` are MOUNT_ATTR_...
+// gives it a place. `options` are what `type` understands, those without a value with an empty one;
+// `flags` are MOUNT_ATTR_...
 Fd make_detached_mount(const std::string& type,
                        const std::vector<std::pair<std::string, std::string>>& options,
                        std::uint64_t flags);

@@ -92,6 +92,15 @@ std::vector<linux::ResourceLimit> complete(std::vector<linux::ResourceLimit> uli
   return ulimits;
 }
 
+bool can_be_given(const Limits& limits) {
+  return limits.memory_bytes != 0 && limits.cpu_millis != 0 && limits.pids != 0 && !limits.io.any();
+}
+
+bool same_cgroup_limits(const Limits& one, const Limits& other) {
+  return one.memory_bytes == other.memory_bytes && one.cpu_millis == other.cpu_millis &&
+         one.pids == other.pids && one.io == other.io;
+}
+
 linux::CgroupLimits cgroup_limits(const Limits& limits, int disk_fd) {
   linux::CgroupLimits enforced{
       .memory_bytes = limits.memory_bytes, .cpu_millis = limits.cpu_millis, .pids = limits.pids};

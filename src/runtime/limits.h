@@ -22,6 +22,12 @@ void check(const std::vector<linux::ResourceLimit>& ulimits);
 // With the default for what was not asked for.
 std::vector<linux::ResourceLimit> complete(std::vector<linux::ResourceLimit> ulimits);
 
+// Limits that a shell of the pool can be given after it was made. (Those on a disk may take a
+// cgroup that shells of the pool do not have.)
+bool can_be_given(const Limits& limits);
+
+bool same_cgroup_limits(const Limits& one, const Limits& other);
+
 // The part of them that cgroups enforce. `disk_fd` is a folder on the disk that they are about.
 // Throws Error(unavailable) for a limit on that where there is none.
 linux::CgroupLimits cgroup_limits(const Limits& limits, int disk_fd);

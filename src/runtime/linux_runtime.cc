@@ -17,6 +17,7 @@
 #include "linux/block_device.h"
 #include "linux/files.h"
 #include "linux/mounts.h"
+#include "runtime/disks.h"
 #include "runtime/host_image.h"
 #include "runtime/limits.h"
 
@@ -38,6 +39,7 @@ void validate(const SandboxSpec& spec) {
   }
   check(spec.limits);
   check(spec.ulimits);
+  if (spec.disk_on == DiskPlace::disk) check_disk_size(spec.limits.disk_bytes);
   if (spec.network) network::check(*spec.network);
   check(spec.mounts);
   check(spec.log);
@@ -51,17 +53,6 @@ std::vector<linux::Fd> clone_layers(const std::vector<std::string>& paths, int m
     linux::set_mount_idmap(mounts.back().get(), mapping_fd, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV);
   }
   return mounts;
-}
-
-// Limits that a shell of the pool can be given after it was made. (Those on a disk may take a
-// cgroup that shells of the pool do not have.)
-bool can_be_given(const Limits& limits) {
-  return limits.memory_bytes != 0 && limits.cpu_millis != 0 && limits.pids != 0 && !limits.io.any();
-}
-
-bool same_cgroup_limits(const Limits& one, const Limits& other) {
-  return one.memory_bytes == other.memory_bytes && one.cpu_millis == other.cpu_millis &&
-         one.pids == other.pids && one.io == other.io;
 }
 
 const std::string& first_of(const std::string& one, const std::string& other,
@@ -131,6 +122,7 @@ linux::Channel LinuxRuntime::bring_up(Entry& entry, const SandboxSpec& spec) {
   record.boot_id = boot_id_;
   record.unit = shell.unit;
   record.id_slot = shell.id_slot;
+  record.disk_device = shell.disk_device;
   if (entry.image.on_host) record.host_folder = host_image_;
   record.layers = entry.image.layers;
   record.default_command = entry.image.config.entrypoint;
@@ -190,6 +182,13 @@ linux::Channel LinuxRuntime::dress(Shell& shell, const SandboxSpec& spec,
   add(clone_layers(folders.usr, mapping));
   assignment.layers = static_cast<std::uint32_t>(folders.root.size());
   assignment.usr_layers = static_cast<std::uint32_t>(folders.usr.size());
+  assignment.disk = spec.disk_on == DiskPlace::disk;
+  if (assignment.disk) {
+    PrivateDisk disk = make_private_disk(disks_folder_.get(), spec.limits.disk_bytes);
+    linux::set_mount_idmap(disk.mount.get(), mapping);
+    shell.disk_device = disk.device;
+    mounts.push_back(std::move(disk.mount));
+  }
   Facts::Mounts facts = facts_.mounts_for(spec.limits);
   assignment.attachments = std::move(facts.attachments);
   add(std::move(facts.fds));
@@ -255,11 +254,13 @@ void LinuxRuntime::end(Entry& entry) {
       if (entry.state == State::paused) cgroup->thaw();
     }
   }
-  entry.stage.reset();
   ShellMaker::Remains remains{.unit = record.unit, .id_slot = record.id_slot, .network_slot = {}};
   if (record.has_network) remains.network_slot = record.network_slot;
   shells_.unmake(remains, entry.pidfd);
   logs_.remove(record.unit);
+  // Nobody will read what has not reached the disk by now.
+  if (entry.stage && record.disk_device != 0) give_up_disk(entry.stage.get(), record.disk_device);
+  entry.stage.reset();
   entry.state = State::exited;
   volumes_.release(record.spec.mounts);
   // Closing the pidfd took it off the watch, mostly before the watcher has looked.

@@ -5,6 +5,7 @@
 //   store/           all other images, see image::Store
 //   volumes/         see volumes.h
 //   logs/UNIT/       see log_keeper.h
+//   disks/           empty: what is made in it loses its name at once, see disks.h
 // and one in memory, because what it says is true until the machine goes down and no longer, and
 // because making three files on a disk takes as long as everything else:
 //   sandboxes/UNIT/  see shell.h
@@ -155,6 +156,7 @@ class LinuxRuntime final : public Runtime {
   linux::Fd store_folder_;
   linux::Fd volumes_folder_;
   linux::Fd logs_folder_;
+  linux::Fd disks_folder_;
   std::string boot_id_;
   std::string host_image_;  // name of its folder in images/
   linux::CgroupTree cgroups_;

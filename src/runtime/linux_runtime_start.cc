@@ -69,6 +69,7 @@ LinuxRuntime::LinuxRuntime(const LinuxRuntimeOptions& options, linux::CgroupTree
       store_folder_(make_folder(options.folder_fd, "store", 0700)),
       volumes_folder_(make_folder(options.folder_fd, "volumes", 0700)),
       logs_folder_(make_folder(options.folder_fd, "logs", 0700)),
+      disks_folder_(make_folder(options.folder_fd, "disks", 0700)),
       boot_id_(read_boot_id()),
       host_image_("host-" + random_hex(4)),
       cgroups_(std::move(cgroups)),
@@ -94,6 +95,8 @@ LinuxRuntime::LinuxRuntime(const LinuxRuntimeOptions& options, linux::CgroupTree
   if (!ends_) throw_errno("make an epoll");
   adopt_and_sweep();
   adopt_logs();
+  for (const std::string& name : linux::list_folder(disks_folder_.get()))
+    linux::remove_all_at(disks_folder_.get(), name);
   start_network();
   make_host_layers();
   remove_unused_images();

@@ -16,6 +16,7 @@ SandboxSpec some_spec() {
   spec.id = "box-1";
   spec.environment = {"A=b", "C="};
   spec.user = "user";
+  spec.disk_on = DiskPlace::disk;
   spec.ulimits = {{.resource = RLIMIT_NOFILE, .soft = 7, .hard = linux::kUnlimited}};
   spec.limits = {.memory_bytes = 1 << 20, .cpu_millis = 1500, .pids = 7, .disk_bytes = 3};
   spec.limits.io = {.read_bytes = 4, .write_bytes = 5, .read_ops = 6, .write_ops = 8};
@@ -29,6 +30,7 @@ TEST(RuntimeProtocol, ReadsWhatWasWritten) {
   EXPECT_EQ(create.spec.environment, some_spec().environment);
   EXPECT_EQ(create.spec.limits, some_spec().limits);
   EXPECT_EQ(create.spec.ulimits, some_spec().ulimits);
+  EXPECT_EQ(create.spec.disk_on, DiskPlace::disk);
 
   Sandbox sandbox{.id = "box-1", .state = State::exited, .image = "host", .pid = 77};
   sandbox.created = Time(std::chrono::seconds(1'700'000'000));
@@ -59,6 +61,7 @@ TEST(Record, ReadsWhatWasWritten) {
   record.boot_id = "boot";
   record.id_slot = 12;
   record.host_folder = "host-1";
+  record.disk_device = 77;
 
   const Record parsed = parse_record(encode(record));
 
@@ -67,6 +70,7 @@ TEST(Record, ReadsWhatWasWritten) {
   EXPECT_EQ(parsed.start_time, 99u);
   EXPECT_EQ(parsed.id_slot, 12u);
   EXPECT_EQ(parsed.host_folder, "host-1");
+  EXPECT_EQ(parsed.disk_device, 77u);
 }
 
 TEST(Record, OfAnotherFormatIsNotUnderstood) {

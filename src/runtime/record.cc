@@ -31,7 +31,8 @@ std::string encode(const Record& record) {
       .texts(record.default_command)
       .boolean(record.has_network)
       .u32(record.network_slot)
-      .text(record.address);
+      .text(record.address)
+      .u64(record.disk_device);
   return std::move(out).take();
 }
 
@@ -53,6 +54,7 @@ Record parse_record(std::string_view bytes) {
   record.has_network = in.boolean();
   record.network_slot = in.u32();
   record.address = in.text();
+  record.disk_device = in.u64();
   in.end();
   return record;
 }

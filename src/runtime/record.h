@@ -27,6 +27,7 @@ struct Record {
   bool has_network = false;
   std::uint32_t network_slot = 0;
   std::string address;
+  std::uint64_t disk_device = 0;  // of its own disk, see disks.h; 0: none
 };
 
 std::string encode(const Record& record);

@@ -42,7 +42,8 @@ struct Shell {
   linux::Fd folder;
   linux::Cgroup cgroup;
   std::optional<network::Slot> network;
-  linux::Fd stage;  // once it is assigned; see guest/stage.h
+  linux::Fd stage;                // once it is assigned; see guest/stage.h
+  std::uint64_t disk_device = 0;  // of its own disk, see disks.h; 0: none
 };
 
 // All borrowed, and to outlive it.

@@ -61,6 +61,15 @@ LogLimits read_log_limits(wire::Reader& in) {
   return log;
 }
 
+DiskPlace read_disk_place(wire::Reader& in) {
+  const std::uint8_t place = in.u8();
+  if (place < static_cast<std::uint8_t>(DiskPlace::memory) ||
+      place > static_cast<std::uint8_t>(DiskPlace::disk)) {
+    fail(Code::invalid, "there is no place {} for a writable layer", place);
+  }
+  return static_cast<DiskPlace>(place);
+}
+
 void put_ulimits(wire::Writer& out, const std::vector<linux::ResourceLimit>& ulimits) {
   out.u32(static_cast<std::uint32_t>(ulimits.size()));
   for (const linux::ResourceLimit& limit : ulimits)
@@ -92,6 +101,7 @@ Time read_time(wire::Reader& in) {
 void put(wire::Writer& out, const SandboxSpec& spec) {
   out.text(spec.id).text(spec.image).texts(spec.environment).text(spec.user).text(spec.directory);
   put(out, spec.limits);
+  out.u8(static_cast<std::uint8_t>(spec.disk_on));
   put_ulimits(out, spec.ulimits);
   out.boolean(spec.network.has_value());
   if (spec.network) network::put(out, *spec.network);
@@ -111,6 +121,7 @@ SandboxSpec read_spec(wire::Reader& in) {
   spec.user = in.text();
   spec.directory = in.text();
   spec.limits = read_limits(in);
+  spec.disk_on = read_disk_place(in);
   spec.ulimits = read_ulimits(in);
   if (in.boolean()) spec.network = network::read_policy(in);
   const std::uint32_t mounts = in.u32();
@@ -164,6 +175,10 @@ Sandbox read_sandbox(wire::Reader& in) {
   sandbox.default_command = in.texts();
   sandbox.surfaces = guest::read_surface_ports(in);
   return sandbox;
+}
+
+std::string_view to_string(DiskPlace place) {
+  return place == DiskPlace::disk ? "disk" : "memory";
 }
 
 std::string_view to_string(State state) {

@@ -1,0 +1,92 @@
+// What a sandbox is asked to be. Plain data: it crosses process boundaries (spec_wire.cc).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "guest/surfaces.h"
+#include "linux/resource_limits.h"
+#include "network/policy.h"
+
+namespace hearth::runtime {
+
+// What may pass between a sandbox and the disk that the engine keeps its files on, each second. 0
+// means no limit.
+struct IoLimits {
+  std::uint64_t read_bytes = 0;
+  std::uint64_t write_bytes = 0;
+  std::uint64_t read_ops = 0;
+  std::uint64_t write_ops = 0;
+
+  bool any() const { return *this != IoLimits{}; }
+  bool operator==(const IoLimits&) const = default;
+};
+
+// Enforced on everything that runs in the sandbox, together. 0 means no limit.
+struct Limits {
+  std::uint64_t memory_bytes = std::uint64_t{1} << 30;  // files in the writable layer count too
+  std::uint32_t cpu_millis = 2000;                      // 1000 = one core
+  std::uint32_t pids = 512;
+  std::uint64_t disk_bytes = std::uint64_t{1} << 30;  // of the writable layer
+  IoLimits io;
+
+  bool operator==(const Limits&) const = default;
+};
+
+// Where a sandbox's writable layer is. Crosses process boundaries as a number: do not renumber.
+enum class DiskPlace : std::uint8_t {
+  memory = 1,  // quickly made; what is written counts as memory too
+  disk = 2,    // in a file system of its own on the engine's disk, which is made with it
+};
+std::string_view to_string(DiskPlace place);
+
+// Crosses process boundaries as a number: do not renumber.
+enum class MountKind : std::uint8_t {
+  volume = 1,  // `source` names it; made when it is not there; outlives the sandbox
+  host = 2,    // `source` is a path of this machine, below one that the operator allowed
+  memory = 3,  // a tmpfs of at most `bytes`
+  file = 4,    // a read-only file with `content`: secrets, configuration; never on a disk
+};
+
+struct MountSpec {
+  MountKind kind = MountKind::volume;
+  std::string source;
+  std::string target;  // absolute, inside
+  bool read_only = false;
+  std::uint64_t bytes = 0;
+  std::string content;
+};
+
+// What is kept on disk of the output of detached commands: `files` of at most `bytes` each. 0
+// files: nothing but what the guest remembers.
+struct LogLimits {
+  std::uint64_t bytes = std::uint64_t{10} << 20;
+  std::uint32_t files = 3;
+
+  bool operator==(const LogLimits&) const = default;
+};
+
+// Everything needed to start one sandbox.
+struct SandboxSpec {
+  std::string id;              // a label (base/id.h); also its host name. Empty: one is made up
+  std::string image = "host";  // by name or id
+  std::vector<std::string> environment;  // NAME=value, for every command, over the image's own
+  std::string user;       // whom commands run as; empty: whom the image says, or root
+  std::string directory;  // where commands start; empty: what the image says, or the user's home
+  Limits limits;
+  DiskPlace disk_on = DiskPlace::memory;
+  // Of each process by itself, besides `limits`. The engine's own are the most that can be given.
+  std::vector<linux::ResourceLimit> ulimits;
+  std::optional<network::Policy> network;  // nothing: a loopback link and no other
+  std::vector<MountSpec> mounts;
+  std::vector<guest::SurfacePort> surfaces;  // that listen inside
+  std::string token;                         // that they ask for; empty: none
+  LogLimits log;
+  // Goes when the connection that asked for it closes: whoever is killed leaves nothing behind.
+  bool ends_with_client = false;
+};
+
+}  // namespace hearth::runtime
