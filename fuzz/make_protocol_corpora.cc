@@ -50,6 +50,8 @@ void write_guest(const Corpus& corpus) {
              encode(Reply(Output{.bytes = "hi\n", .stream = Stream::error, .position = 7})));
   Assignment assignment{.hostname = "box", .environment = {"A=b"}, .user = "user"};
   assignment.cpus = {0, 1};
+  assignment.ulimits = {{.resource = RLIMIT_NOFILE, .soft = 7, .hard = 9}};
+  assignment.disk = true;
   assignment.attachments = {{.target = "/data"}, {.target = "/key", .folder = false}};
   corpus.add("assignment", 2, encode(assignment));
   corpus.add("order", 3, encode(ShellOrder{.ids = {.first = 65536, .count = 65536}}));
@@ -58,6 +60,9 @@ void write_guest(const Corpus& corpus) {
 
 runtime::SandboxSpec some_spec() {
   runtime::SandboxSpec spec{.id = "box", .environment = {"A=b"}, .user = "user"};
+  spec.limits.io = {.read_bytes = 1 << 20, .write_ops = 50};
+  spec.ulimits = {{.resource = RLIMIT_NOFILE, .soft = 7, .hard = 9}};
+  spec.disk_on = runtime::DiskPlace::disk;
   spec.network.emplace();
   spec.mounts = {{.source = "cache", .target = "/cache"}};
   return spec;
@@ -76,6 +81,8 @@ void write_runtime(const Corpus& corpus) {
   corpus.add("put-image", 0, encode(Request(PutImageRequest{})));
   corpus.add("keep-log", 0, encode(Request(KeepLogRequest{.id = "box"})));
   corpus.add("open-log", 0, encode(Request(OpenLogRequest{.id = "box"})));
+  corpus.add("create-volume", 0,
+             encode(Request(CreateVolumeRequest{.name = "cache", .bytes = 1 << 30})));
   corpus.add("hello", 1, encode(Reply(Hello{.version = "1.0", .network = "10.0.0.0/16"})));
   corpus.add("sandboxes", 1, encode(Reply(Sandboxes{.all = {{.id = "box"}}})));
   corpus.add("volumes", 1, encode(Reply(VolumeList{.all = {{.name = "cache", .created = {}}}})));

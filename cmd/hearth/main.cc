@@ -49,6 +49,9 @@ struct Perform {
   int operator()(const cli::PolicyOptions& options) const { return cli::set_policy(options); }
   int operator()(const cli::StatsOptions& options) const { return cli::stats(options); }
   int operator()(const cli::VolumeLsOptions& options) const { return cli::list_volumes(options); }
+  int operator()(const cli::VolumeCreateOptions& options) const {
+    return cli::create_volume(options);
+  }
   int operator()(const cli::VolumeRmOptions& options) const { return cli::remove_volumes(options); }
 };
 

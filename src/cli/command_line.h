@@ -17,11 +17,12 @@ struct Help {
   std::string text;
 };
 
-using Order = std::variant<Help, UpOptions, RunOptions, ExecOptions, LsOptions, InspectOptions,
-                           RmOptions, LogsOptions, AttachOptions, VersionOptions, EnvOptions,
-                           DoctorOptions, ImageOrder, PauseOptions, ResumeOptions, StopOptions,
-                           CommitOptions, ForkOptions, PolicyOptions, StatsOptions, VolumeLsOptions,
-                           VolumeRmOptions, ForwardOptions, PortsOptions, ConfigureOptions>;
+using Order =
+    std::variant<Help, UpOptions, RunOptions, ExecOptions, LsOptions, InspectOptions, RmOptions,
+                 LogsOptions, AttachOptions, VersionOptions, EnvOptions, DoctorOptions, ImageOrder,
+                 PauseOptions, ResumeOptions, StopOptions, CommitOptions, ForkOptions,
+                 PolicyOptions, StatsOptions, VolumeLsOptions, VolumeRmOptions, ForwardOptions,
+                 PortsOptions, ConfigureOptions, VolumeCreateOptions>;
 
 struct CommandLine {
   std::string verb;       // as known to find_verb_help(); empty: none was given

@@ -193,11 +193,15 @@ Examples:
   hearth stats
   hearth stats build -o json)"},
     {.name = "volume",
-     .summary = "list and remove volumes",
-     .usage = "ls [OPTIONS] | rm NAME...",
-     .footer = R"(Volumes are made by 'hearth run -v NAME:/target'. One that a sandbox uses stays.
+     .summary = "make, list and remove volumes",
+     .usage = "create NAME [--size SIZE] | ls [OPTIONS] | rm NAME...",
+     .footer =
+         R"(Volumes are also made by 'hearth run -v NAME:/target', without a size: they can fill the
+engine's disk. With one, a volume is a file system of its own, and full when it is full.
+One that a sandbox uses stays.
 
 Examples:
+  hearth volume create cache --size 10g
   hearth volume ls
   hearth volume ls -o json
   hearth volume rm cache)"},

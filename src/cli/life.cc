@@ -65,6 +65,12 @@ int set_policy(const PolicyOptions& options) {
   return 0;
 }
 
+int create_volume(const VolumeCreateOptions& options) {
+  runtime::RuntimeClient(options.state_dir).create_volume(options.name, options.bytes);
+  std::puts(options.name.c_str());
+  return 0;
+}
+
 int remove_volumes(const VolumeRmOptions& options) {
   runtime::RuntimeClient client(options.state_dir);
   return for_each("volume", options.names,

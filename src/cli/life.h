@@ -55,6 +55,12 @@ struct VolumeLsOptions {
   Format format = Format::table;
 };
 
+struct VolumeCreateOptions {
+  std::string state_dir;
+  std::string name;
+  std::uint64_t bytes = 0;  // 0: no limit of its own
+};
+
 struct VolumeRmOptions {
   std::string state_dir;
   std::vector<std::string> names;
@@ -67,6 +73,7 @@ int commit(const CommitOptions& options);
 int fork(const ForkOptions& options);
 int set_policy(const PolicyOptions& options);
 int stats(const StatsOptions& options);
+int create_volume(const VolumeCreateOptions& options);
 int list_volumes(const VolumeLsOptions& options);
 int remove_volumes(const VolumeRmOptions& options);
 

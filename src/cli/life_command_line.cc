@@ -153,9 +153,21 @@ Order parse_stats(const CommandLine& line) {
 
 Order parse_volumes(const CommandLine& line) {
   Parser parser(line);
+  std::string size;
+  parser.option("--size", size, "SIZE", "with create: what it can hold [as much as the disk]");
   parser.format(/*with_id=*/true);
   std::vector<std::string> words = parser.parse();
-  const std::string action = take_first(words, "what about volumes? ls, or rm NAME...");
+  const std::string action =
+      take_first(words, "what about volumes? create NAME, ls, or rm NAME...");
+  if (!size.empty() && action != "create")
+    fail(Code::invalid, "--size goes with create: a volume keeps the size it was made with");
+  if (action == "create") {
+    VolumeCreateOptions options{.state_dir = parser.state_dir()};
+    options.name = take_first(words, "what shall the volume be called?");
+    parser.refuse_words(words);
+    if (!size.empty()) options.bytes = parse_size("--size", size);
+    return options;
+  }
   if (action == "ls") {
     parser.refuse_words(words);
     return VolumeLsOptions{.state_dir = parser.state_dir(), .format = parser.output()};

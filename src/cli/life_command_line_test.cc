@@ -86,6 +86,10 @@ TEST(LifeCommandLineTest, APolicyIsWhole) {
 TEST(LifeCommandLineTest, VolumesAreListedAndRemoved) {
   EXPECT_EQ(parse<VolumeLsOptions>({"volume", "ls", "-o", "json"}).format, Format::json);
   EXPECT_EQ(parse<VolumeRmOptions>({"volume", "rm", "a", "b"}).names, (Words{"a", "b"}));
+  const auto create = parse<VolumeCreateOptions>({"volume", "create", "a", "--size", "1g"});
+  EXPECT_EQ(create.name, "a");
+  EXPECT_EQ(create.bytes, 1u << 30);
+  EXPECT_EQ(parse<VolumeCreateOptions>({"volume", "create", "a"}).bytes, 0u);
 }
 
 TEST(LifeCommandLineTest, UpTellsTheRuntime) {

@@ -132,6 +132,10 @@ bool RuntimeClient::remove_image(const std::string& name) {
   return !expect<Text>(ask(RemoveImageRequest{.name = name})).text.empty();
 }
 
+void RuntimeClient::create_volume(const std::string& name, std::uint64_t bytes) {
+  expect<Done>(ask(CreateVolumeRequest{.name = name, .bytes = bytes}));
+}
+
 std::vector<Volume> RuntimeClient::list_volumes() {
   return expect<VolumeList>(ask(ListVolumesRequest{})).all;
 }

@@ -33,6 +33,7 @@ class RuntimeClient final : public Runtime {
   std::vector<Sandbox> fork(const std::string& id, unsigned count) override;
   std::vector<image::Image> list_images() override;
   bool remove_image(const std::string& name) override;
+  void create_volume(const std::string& name, std::uint64_t bytes) override;
   std::vector<Volume> list_volumes() override;
   void remove_volume(const std::string& name) override;
 

@@ -155,6 +155,10 @@ Reply Daemon::handle(const Request& request, Session& session, std::vector<linux
     runtime_.remove_volume(remove->name);
     return Done{};
   }
+  if (const auto* create = std::get_if<CreateVolumeRequest>(&request)) {
+    runtime_.create_volume(create->name, create->bytes);
+    return Done{};
+  }
   const bool about_images = std::holds_alternative<HasLayerRequest>(request) ||
                             std::holds_alternative<AddLayerRequest>(request) ||
                             std::holds_alternative<AddFolderRequest>(request) ||

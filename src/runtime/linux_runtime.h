@@ -81,6 +81,9 @@ class LinuxRuntime final : public Runtime {
   std::vector<Sandbox> fork(const std::string& id, unsigned count) override;
   std::vector<image::Image> list_images() override { return store_.list(); }
   bool remove_image(const std::string& name) override;
+  void create_volume(const std::string& name, std::uint64_t bytes) override {
+    volumes_.create(name, bytes);
+  }
   std::vector<Volume> list_volumes() override { return volumes_.list(); }
   void remove_volume(const std::string& name) override { volumes_.remove(name); }
 

@@ -42,6 +42,16 @@ TEST(RuntimeProtocol, ReadsWhatWasWritten) {
   EXPECT_EQ(list.all[1].created, sandbox.created);
   EXPECT_EQ(list.all[1].usage.oom_kills, 3u);
 
+  const auto volume = std::get<CreateVolumeRequest>(
+      parse_request(encode(Request(CreateVolumeRequest{.name = "data", .bytes = 7}))));
+  EXPECT_EQ(volume.name, "data");
+  EXPECT_EQ(volume.bytes, 7u);
+  const auto volumes = std::get<VolumeList>(parse_reply(
+      encode(Reply(VolumeList{.all = {{.name = "data", .size_bytes = 9, .taken_bytes = 8}}}))));
+  ASSERT_EQ(volumes.all.size(), 1u);
+  EXPECT_EQ(volumes.all[0].size_bytes, 9u);
+  EXPECT_EQ(volumes.all[0].taken_bytes, 8u);
+
   const auto failed = std::get<Failed>(parse_reply(encode(Reply(Failed{Code::conflict, "no"}))));
   EXPECT_EQ(failed.code, Code::conflict);
 }

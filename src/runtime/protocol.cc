@@ -68,6 +68,13 @@ void read_body(wire::Reader& in, ConfigureRequest& message) {
   message.hostname = in.text();
   message.configuration = guest::read_configuration(in);
 }
+void put_body(wire::Writer& out, const CreateVolumeRequest& message) {
+  out.text(message.name).u64(message.bytes);
+}
+void read_body(wire::Reader& in, CreateVolumeRequest& message) {
+  message.name = in.text();
+  message.bytes = in.u64();
+}
 
 // Those that say nothing but their kind, an id, or a name.
 template <typename T>
@@ -135,7 +142,7 @@ void put_body(wire::Writer& out, const VolumeList& reply) {
   out.u32(static_cast<std::uint32_t>(reply.all.size()));
   for (const Volume& volume : reply.all) {
     put_time(out.text(volume.name), volume.created);
-    out.boolean(volume.used);
+    out.boolean(volume.used).u64(volume.size_bytes).u64(volume.taken_bytes);
   }
 }
 void read_body(wire::Reader& in, VolumeList& reply) {
@@ -144,6 +151,8 @@ void read_body(wire::Reader& in, VolumeList& reply) {
     volume.name = in.text();
     volume.created = read_time(in);
     volume.used = in.boolean();
+    volume.size_bytes = in.u64();
+    volume.taken_bytes = in.u64();
     reply.all.push_back(std::move(volume));
   }
 }

@@ -88,13 +88,17 @@ struct KeepLogRequest {
 struct OpenLogRequest {
   std::string id;
 };
+struct CreateVolumeRequest {
+  std::string name;
+  std::uint64_t bytes = 0;
+};
 // On the wire a message is known by its place here: add at the end.
-using Request =
-    std::variant<HelloRequest, CreateRequest, ConnectRequest, DestroyRequest, GetRequest,
-                 ListRequest, ShutdownRequest, PauseRequest, ResumeRequest, PolicyRequest,
-                 CommitRequest, ForkRequest, HasLayerRequest, AddLayerRequest, AddFolderRequest,
-                 PutImageRequest, ListImagesRequest, RemoveImageRequest, ListVolumesRequest,
-                 RemoveVolumeRequest, ConfigureRequest, KeepLogRequest, OpenLogRequest>;
+using Request = std::variant<HelloRequest, CreateRequest, ConnectRequest, DestroyRequest,
+                             GetRequest, ListRequest, ShutdownRequest, PauseRequest, ResumeRequest,
+                             PolicyRequest, CommitRequest, ForkRequest, HasLayerRequest,
+                             AddLayerRequest, AddFolderRequest, PutImageRequest, ListImagesRequest,
+                             RemoveImageRequest, ListVolumesRequest, RemoveVolumeRequest,
+                             ConfigureRequest, KeepLogRequest, OpenLogRequest, CreateVolumeRequest>;
 
 struct Hello {
   std::uint32_t protocol = kProtocolVersion;

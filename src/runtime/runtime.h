@@ -56,7 +56,9 @@ struct Usage {
 struct Volume {
   std::string name;
   Time created;
-  bool used = false;  // by a sandbox, now
+  bool used = false;              // by a sandbox, now
+  std::uint64_t size_bytes = 0;   // that it can hold; 0: as much as the engine's disk
+  std::uint64_t taken_bytes = 0;  // of that disk; 0 for a volume without a size: nobody counts
 };
 
 struct Sandbox {
@@ -129,6 +131,9 @@ class Runtime {
   // False when there is none. Frees what nothing else needs.
   virtual bool remove_image(const std::string& name) = 0;
 
+  // Of so many bytes, or without a limit of its own: 0. Sandboxes that name a volume which is not
+  // there make such a one. already_exists, invalid, exhausted, unavailable (no sizes on this host).
+  virtual void create_volume(const std::string& name, std::uint64_t bytes) = 0;
   virtual std::vector<Volume> list_volumes() = 0;
   // not_found; conflict while a sandbox uses it.
   virtual void remove_volume(const std::string& name) = 0;

@@ -13,8 +13,10 @@
 
 #include "base/error.h"
 #include "base/id.h"
+#include "base/on_failure.h"
 #include "linux/files.h"
 #include "linux/mounts.h"
+#include "runtime/disks.h"
 
 namespace hearth::runtime {
 namespace {
@@ -24,6 +26,25 @@ constexpr std::size_t kMostFileBytes = std::size_t{1} << 20;
 
 std::string path_of(int fd) {
   return fmt::format("/proc/self/fd/{}", fd);
+}
+
+constexpr std::string_view kHalfMade = ".new-";
+
+std::string label_of(const std::string& id) {
+  return "hearth volume " + id;
+}
+
+void check_name(const std::string& name) {
+  if (is_label(name)) return;
+  fail(Code::invalid, "'{}' is no volume's name: 1 to 63 of a-z, 0-9 and '-', no '-' at either end",
+       name);
+}
+
+// What a new file system has in its root, and a new folder has not.
+void remove_rescue_folder(int folder_fd, const std::string& file, const std::string& id) {
+  const linux::Fd mount = mount_disk_file(folder_fd, file, label_of(id));
+  if (::unlinkat(mount.get(), "lost+found", AT_REMOVEDIR) != 0 && errno != ENOENT)
+    throw_errno("empty a new volume");
 }
 
 void check_target(const MountSpec& mount, std::set<std::string>& seen) {
@@ -44,12 +65,7 @@ void check_target(const MountSpec& mount, std::set<std::string>& seen) {
 void check_one(const MountSpec& mount) {
   switch (mount.kind) {
     case MountKind::volume:
-      if (!is_label(mount.source)) {
-        fail(Code::invalid,
-             "'{}' is no volume's name: 1 to 63 of a-z, 0-9 and '-', no '-' at either end",
-             mount.source);
-      }
-      return;
+      return check_name(mount.source);
     case MountKind::host:
       if (!mount.source.starts_with('/') || mount.source.find('\0') != std::string::npos)
         fail(Code::invalid, "'{}' is no absolute path of this machine", mount.source);
@@ -111,6 +127,9 @@ Volumes::Volumes(int folder_fd, std::vector<std::string> host_paths)
     if (!path.starts_with('/') || path == "/")
       fail(Code::invalid, "'{}' is no folder whose files sandboxes may be given", path);
   }
+  for (const std::string& name : linux::list_folder(folder_fd_)) {
+    if (name.starts_with(kHalfMade)) linux::remove_all_at(folder_fd_, name);
+  }
 }
 
 PreparedMounts Volumes::prepare(const std::vector<MountSpec>& mounts, const MountOwner& owner) {
@@ -144,11 +163,66 @@ PreparedMounts Volumes::prepare(const std::vector<MountSpec>& mounts, const Moun
 }
 
 linux::Fd Volumes::mount_volume(const MountSpec& mount, const MountOwner& owner) {
-  if (::mkdirat(folder_fd_, mount.source.c_str(), 0755) != 0 && errno != EEXIST)
+  const std::lock_guard lock(changes_);
+  const auto file = find_file(mount.source);
+  if (file && !file->id.empty()) {
+    linux::Fd disk = mount_disk_file(folder_fd_, file->name(), label_of(file->id));
+    linux::set_mount_idmap(disk.get(), owner.mapping_fd);
+    return disk;
+  }
+  if (!file && ::mkdirat(folder_fd_, mount.source.c_str(), 0755) != 0)
     throw_errno("make volume '{}'", mount.source);
   linux::Fd clone = linux::clone_mount(fmt::format("{}/{}", path_of(folder_fd_), mount.source));
   linux::set_mount_idmap(clone.get(), owner.mapping_fd);
   return clone;
+}
+
+std::vector<Volumes::File> Volumes::files() const {
+  std::vector<File> files;
+  for (const std::string& name : linux::list_folder(folder_fd_)) {
+    const std::size_t dot = name.find('.');
+    if (dot == 0) continue;  // half-made
+    files.push_back({.volume = name.substr(0, dot),
+                     .id = dot == std::string::npos ? "" : name.substr(dot + 1)});
+  }
+  return files;
+}
+
+std::optional<Volumes::File> Volumes::find_file(const std::string& volume) const {
+  const std::vector<File> all = files();
+  const auto found = std::ranges::find(all, volume, &File::volume);
+  if (found == all.end()) return std::nullopt;
+  return *found;
+}
+
+void Volumes::refuse_existing(const std::string& volume) const {
+  if (find_file(volume)) fail(Code::already_exists, "there is a volume '{}' already", volume);
+}
+
+void Volumes::create(const std::string& name, std::uint64_t bytes) {
+  check_name(name);
+  if (bytes != 0) return create_disk(name, bytes);
+  const std::lock_guard lock(changes_);
+  refuse_existing(name);
+  if (::mkdirat(folder_fd_, name.c_str(), 0755) != 0) throw_errno("make volume '{}'", name);
+}
+
+void Volumes::create_disk(const std::string& name, std::uint64_t bytes) {
+  refuse_existing(name);
+  const File file{.volume = name, .id = random_hex(8)};
+  const std::string half_made = std::string(kHalfMade) + file.id;
+  try {
+    make_disk_file(folder_fd_, half_made, bytes);
+    OnFailure remove([&] { ::unlinkat(folder_fd_, half_made.c_str(), 0); });
+    remove_rescue_folder(folder_fd_, half_made, file.id);
+    const std::lock_guard lock(changes_);
+    refuse_existing(name);
+    if (::renameat(folder_fd_, half_made.c_str(), folder_fd_, file.name().c_str()) != 0)
+      throw_errno("name it");
+    remove.release();
+  } catch (const Error& error) {
+    fail(error.code(), "make volume '{}' of {} bytes: {}", name, bytes, error.what());
+  }
 }
 
 // The folder's owner is root inside, everybody else nobody: what the sandbox writes is the owner's,
@@ -217,24 +291,33 @@ void Volumes::release(const std::vector<MountSpec>& mounts) {
 
 std::vector<Volume> Volumes::list() const {
   std::vector<Volume> volumes;
-  for (const std::string& name : linux::list_folder(folder_fd_)) {
+  for (const File& file : files()) {
     struct statx status{};
-    if (::statx(folder_fd_, name.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BTIME, &status) != 0) continue;
-    const bool used = users_.with([&](const auto& users) { return users.contains(name); });
-    volumes.push_back({.name = name,
-                       .created = Time(std::chrono::seconds(status.stx_btime.tv_sec)),
-                       .used = used});
+    if (::statx(folder_fd_, file.name().c_str(), AT_SYMLINK_NOFOLLOW,
+                STATX_BASIC_STATS | STATX_BTIME, &status) != 0) {
+      continue;
+    }
+    const bool used = users_.with([&](const auto& users) { return users.contains(file.volume); });
+    Volume volume{.name = file.volume,
+                  .created = Time(std::chrono::seconds(status.stx_btime.tv_sec)),
+                  .used = used};
+    if (!file.id.empty()) {
+      volume.size_bytes = status.stx_size;
+      volume.taken_bytes = status.stx_blocks * 512;  // of that size, whatever the disk's are
+    }
+    volumes.push_back(std::move(volume));
   }
   return volumes;
 }
 
 void Volumes::remove(const std::string& name) {
-  if (!is_label(name) || ::faccessat(folder_fd_, name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0)
-    fail(Code::not_found, "there is no volume '{}'", name);
+  const std::lock_guard lock(changes_);
+  const auto file = find_file(name);
+  if (!file) fail(Code::not_found, "there is no volume '{}'", name);
   // With the lock held: nobody begins to use it meanwhile.
   users_.with([&](const auto& users) {
     if (users.contains(name)) fail(Code::conflict, "a sandbox uses volume '{}'", name);
-    linux::remove_all_at(folder_fd_, name);
+    linux::remove_all_at(folder_fd_, file->name());
   });
 }
 

@@ -1,11 +1,15 @@
 // Named folders that outlive sandboxes, and everything else that is mounted into them.
 //
-//   volumes/NAME/   files of a volume; owners as sandboxes see them (0 .. 65535)
+//   volumes/NAME/     files of a volume; owners as sandboxes see them (0 .. 65535)
+//   volumes/NAME.ID   the same with a size: a disk (disks.h), whose label ID is its own for ever
+//   volumes/.new-ID   being made; of no use after a crash
 //
 // Thread-safe. Everything throws Error.
 #pragma once
 
 #include <map>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,7 +35,8 @@ struct PreparedMounts {
 
 class Volumes {
  public:
-  // `folder_fd` is borrowed. `host_paths` are the only places that host mounts may come from.
+  // Removes what a crash left half-made. `folder_fd` is borrowed. `host_paths` are the only places
+  // that host mounts may come from.
   Volumes(int folder_fd, std::vector<std::string> host_paths);
 
   // Throws Error: invalid (a name, a target, a size), forbidden (a host path), not_found.
@@ -41,10 +46,22 @@ class Volumes {
   void use(const std::vector<MountSpec>& mounts);
   void release(const std::vector<MountSpec>& mounts);
 
+  void create(const std::string& name, std::uint64_t bytes);
   std::vector<Volume> list() const;
   void remove(const std::string& name);
 
  private:
+  // How a volume is called in the folder.
+  struct File {
+    std::string volume;
+    std::string id;  // empty: it has no size
+
+    std::string name() const { return id.empty() ? volume : volume + '.' + id; }
+  };
+  std::vector<File> files() const;
+  std::optional<File> find_file(const std::string& volume) const;
+  void refuse_existing(const std::string& volume) const;
+  void create_disk(const std::string& name, std::uint64_t bytes);
   linux::Fd mount_volume(const MountSpec& mount, const MountOwner& owner);
   linux::Fd mount_host(const MountSpec& mount, const MountOwner& owner) const;
   static linux::Fd mount_memory(const MountSpec& mount, const MountOwner& owner);
@@ -52,6 +69,7 @@ class Volumes {
 
   int folder_fd_;
   std::vector<std::string> host_paths_;
+  std::mutex changes_;  // of what is in the folder, and of what is mounted from it
   Guarded<std::map<std::string, unsigned>> users_;  // of volumes, how many
 };
 

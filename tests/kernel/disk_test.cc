@@ -161,6 +161,64 @@ TEST_F(Disk, TakesUpWhatIsWrittenAndGivesItBack) {
   expect_disks_in_use(before_);
 }
 
+SandboxSpec with_volume(const std::string& id, const std::string& volume) {
+  SandboxSpec spec{.id = id};
+  spec.mounts = {{.kind = MountKind::volume, .source = volume, .target = "/data"}};
+  return spec;
+}
+
+TEST_F(Disk, AVolumeWithASizeIsFullWhenItIsFull) {
+  runtime().create_volume("small", 16 << 20);
+  runtime().create_volume("plain", 0);
+  EXPECT_THROW(runtime().create_volume("small", 16 << 20), Error);
+  EXPECT_THROW(runtime().create_volume("plain", 16 << 20), Error);
+  EXPECT_THROW(runtime().create_volume("../x", 16 << 20), Error);
+  EXPECT_THROW(runtime().create_volume("tiny", 1), Error);
+
+  runtime().create(with_volume("box", "small"));
+  EXPECT_EQ(sh("box", "ls -A /data; head -c 8000000 /dev/zero > /data/x; chown user /data/x; sync"),
+            "");
+  EXPECT_NE(sh("box", "head -c 16000000 /dev/zero > /data/y").find("No space left"),
+            std::string::npos);
+  EXPECT_THROW(runtime().remove_volume("small"), Error);
+  const std::vector<Volume> volumes = runtime().list_volumes();
+  ASSERT_EQ(volumes.size(), 2u);
+  EXPECT_EQ(volumes[0].size_bytes, 0u);
+  EXPECT_EQ(volumes[1].name, "small");
+  EXPECT_EQ(volumes[1].size_bytes, 16u << 20);
+  EXPECT_GT(volumes[1].taken_bytes, 8'000'000u);
+  EXPECT_LE(volumes[1].taken_bytes, 16u << 20);
+  EXPECT_TRUE(volumes[1].used);
+
+  runtime().destroy("box");
+  runtime().create(with_volume("next", "small"));
+  EXPECT_EQ(sh("next",
+               "stat -c '%s %U' /data/x; rm /data/x /data/y; "
+               "head -c 8000000 /dev/zero > /data/z && echo room"),
+            "8000000 user\nroom\n");
+  runtime().destroy("next");
+  runtime().remove_volume("small");
+  EXPECT_EQ(runtime().list_volumes().size(), 1u);
+}
+
+TEST_F(Disk, AVolumeWithASizeIsOneFileSystemForAllWhoUseIt) {
+  runtime().create_volume("shared", 16 << 20);
+  runtime().create(with_volume("one", "shared"));
+  runtime().create(with_volume("two", "shared"));
+  sh("one", "echo 1 > /data/one");
+  sh("two", "echo 2 > /data/two");
+  engine_->kill();
+  engine_->start();
+  runtime().create(with_volume("three", "shared"));
+  sh("three", "echo 3 > /data/three");
+
+  for (const char* id : {"one", "two", "three"})
+    EXPECT_EQ(sh(id, "cat /data/one /data/two /data/three"), "1\n2\n3\n") << id;
+  for (const char* id : {"one", "two", "three"}) runtime().destroy(id);
+  runtime().create(with_volume("last", "shared"));
+  EXPECT_EQ(sh("last", "cat /data/one /data/two /data/three"), "1\n2\n3\n");
+}
+
 TEST_F(Disk, ASizeThatCannotBeIsRefused) {
   EXPECT_THROW(runtime().create(spec_of("box", 0)), Error);
   EXPECT_THROW(runtime().create(spec_of("box", 4096)), Error);
