@@ -54,6 +54,11 @@ Check check_birth(const std::vector<linux::CgroupHierarchy>& hierarchies) {
   return check;
 }
 
+// One of them has two names.
+std::string_view name_in(const linux::CgroupHierarchy& hierarchy, std::string_view controller) {
+  return controller == "io" && !hierarchy.v2 ? "blkio" : controller;
+}
+
 }  // namespace
 
 Check describe_limit(const std::string& controller, const std::string& where) {
@@ -70,10 +75,10 @@ Check describe_limit(const std::string& controller, const std::string& where) {
 std::vector<Check> check_cgroups() {
   const auto hierarchies = usable_hierarchies();
   std::vector<Check> checks = {check_layout(hierarchies)};
-  for (const char* controller : {"memory", "cpu", "pids"}) {
+  for (const char* controller : {"memory", "cpu", "pids", "io"}) {
     const auto found =
         std::ranges::find_if(hierarchies, [&](const linux::CgroupHierarchy& hierarchy) {
-          return std::ranges::find(hierarchy.controllers, controller) !=
+          return std::ranges::find(hierarchy.controllers, name_in(hierarchy, controller)) !=
                  hierarchy.controllers.end();
         });
     const bool has = found != hierarchies.end();

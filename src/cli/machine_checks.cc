@@ -112,6 +112,18 @@ Check check_disk(const std::string& state_dir) {
   return check;
 }
 
+// What disks of sandboxes and volumes with a size are made with.
+Check check_disks() {
+  Check check{.name = "disks", .found = "loop devices and mkfs.ext4"};
+  const bool loop_devices = ::access("/dev/loop-control", F_OK) == 0;
+  if (loop_devices && !find_program("mkfs.ext4").empty()) return check;
+  check.health = Health::degraded;
+  check.found = loop_devices ? "no mkfs.ext4" : "no loop devices";
+  check.lost = "no writable layers on the disk (--disk-on disk), no volumes with a size";
+  check.fix = loop_devices ? "apt-get install e2fsprogs" : "modprobe loop";
+  return check;
+}
+
 Check check_program(const char* name, bool essential, const char* lost) {
   Check check{.name = fmt::format("program {}", name), .essential = essential};
   const auto folder = fs::read_symlink("/proc/self/exe").parent_path();
@@ -156,8 +168,9 @@ Check check_tool(const char* name) {
 }  // namespace
 
 std::vector<Check> check_machine(const std::string& state_dir) {
-  std::vector<Check> checks = {check_root(),   check_sys_resource(),  check_merged_usr(),
-                               check_python(), check_disk(state_dir), check_engine(state_dir)};
+  std::vector<Check> checks = {check_root(),           check_sys_resource(),  check_merged_usr(),
+                               check_python(),         check_disk(state_dir), check_disks(),
+                               check_engine(state_dir)};
   checks.push_back(check_program("hearth-runtime", true, "nobody makes sandboxes"));
   checks.push_back(check_program("hearth-guest", true, "nothing runs inside sandboxes"));
   checks.push_back(check_program("hearth-unpack", false, "no image but 'host': none is unpacked"));
