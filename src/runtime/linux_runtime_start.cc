@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "base/on_failure.h"
 #include "guest/client.h"
 #include "linux/capabilities.h"
 #include "linux/files.h"
@@ -229,8 +230,14 @@ void LinuxRuntime::sweep(const std::string& unit) {
 }
 
 void LinuxRuntime::make_host_layers() {
-  const linux::Fd folder = make_folder(images_.get(), host_image_.c_str(), 0755);
-  make_host_image(folder.get());
+  OnFailure remove([&] { linux::remove_all_at(images_.get(), host_image_); });
+  try {
+    const linux::Fd folder = make_folder(images_.get(), host_image_.c_str(), 0755);
+    make_host_image(folder.get());
+  } catch (const Error& error) {
+    fail(error.code(), "make image 'host' in the state folder: {}", error.what());
+  }
+  remove.release();
 }
 
 // Layers of an earlier start, unless a sandbox from then still stands on them.

@@ -61,10 +61,9 @@ bool is_number(const std::string& text) {
 
 }  // namespace
 
-TestEngine::TestEngine(unsigned warm) : warm_(warm) {
-  char path[] = "/tmp/hearth-test-XXXXXX";
-  if (::mkdtemp(path) == nullptr) throw_errno("make a state folder");
-  state_dir_ = path;
+TestEngine::TestEngine(unsigned warm, const std::string& above)
+    : warm_(warm), state_dir_(above + "/hearth-test-XXXXXX") {
+  if (::mkdtemp(state_dir_.data()) == nullptr) throw_errno("make a state folder");
   start();
 }
 
@@ -103,8 +102,11 @@ void TestEngine::start() {
   if (error != 0) throw_errno_text(error, "start hearth-runtime");
   ready.write.reset();
   char line[16];
-  if (::read(ready.read.get(), line, sizeof line) <= 0)
+  if (::read(ready.read.get(), line, sizeof line) <= 0) {
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = 0;
     fail(Code::internal, "hearth-runtime did not come up");
+  }
   client_ = std::make_unique<RuntimeClient>(state_dir_);
 }
 

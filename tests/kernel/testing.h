@@ -19,13 +19,13 @@ namespace hearth::runtime {
 class TestEngine {
  public:
   // Without shells made ahead, unless that is what a test is about: what is there is then there
-  // because somebody asked for it.
-  explicit TestEngine(unsigned warm = 0);
+  // because somebody asked for it. `above` is where its state folder is made.
+  explicit TestEngine(unsigned warm = 0, const std::string& above = "/tmp");
   TestEngine(const TestEngine&) = delete;
   TestEngine& operator=(const TestEngine&) = delete;
   ~TestEngine();
 
-  // A runtime process on the folder; waits until it serves.
+  // A runtime process on the folder; waits until it serves. Throws Error when it ends instead.
   void start();
   // kill -9, as a crash would.
   void kill();
