@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "base/json_text.h"
 #include "base/log.h"
@@ -99,6 +100,18 @@ TEST(Wire, NeverReadsPastTheEnd) {
   EXPECT_THROW(wire::Reader(std::string_view("\xff\xff\xff\xff", 4)).texts(), Error);
   EXPECT_THROW(wire::Reader("\x02").boolean(), Error);
   EXPECT_THROW(wire::Reader("left over").end(), Error);
+}
+
+TEST(Base64, ReadsWhatItWrites) {
+  for (const std::string text : {"", "a", "ab", "abc", "user:password", "\x00\xff\x80"}) {
+    EXPECT_EQ(base64_decode(base64_encode(text)), text);
+  }
+  EXPECT_EQ(base64_encode("user:pass"), "dXNlcjpwYXNz");
+  EXPECT_EQ(base64_encode("a"), "YQ==");
+  EXPECT_EQ(base64_decode("YQ"), "a");
+  EXPECT_EQ(base64_decode("-_-_"), base64_decode("+/+/"));
+  EXPECT_FALSE(base64_decode("Y"));
+  EXPECT_FALSE(base64_decode("Y Q="));
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 
 #include <boost/json/value.hpp>
 
+#include "base/base64.h"
 #include "base/error.h"
-#include "registry/base64_internal.h"
 #include "registry/json_internal.h"
 #include "registry/retry.h"
 

@@ -7,9 +7,9 @@
 
 #include <boost/json/value.hpp>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "linux/fd.h"
-#include "registry/base64_internal.h"
 #include "registry/credential_helper.h"
 #include "registry/json_internal.h"
 

@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "registry/base64_internal.h"
 #include "registry/credential_helper.h"
 #include "registry/program.h"
 #include "registry/testing_internal.h"
@@ -66,17 +65,6 @@ TEST(DockerConfig, RefusesWhatItCannotReadAndQuotesNoneOfIt) {
 
 TEST(DockerConfig, AFileThatIsNotThereSaysNothing) {
   EXPECT_TRUE(read_docker_config("/nowhere/config.json").entries.empty());
-}
-
-TEST(Base64, ThereAndBack) {
-  for (const std::string text : {"", "a", "ab", "abc", "user:password", "\x00\xff\x80"}) {
-    EXPECT_EQ(base64_decode(base64_encode(text)), text);
-  }
-  EXPECT_EQ(base64_encode("user:pass"), "dXNlcjpwYXNz");
-  EXPECT_EQ(base64_encode("a"), "YQ==");
-  EXPECT_EQ(base64_decode("YQ"), "a");
-  EXPECT_FALSE(base64_decode("Y"));
-  EXPECT_FALSE(base64_decode("Y Q="));
 }
 
 // A credential helper on disk, in front of PATH.
