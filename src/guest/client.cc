@@ -58,8 +58,9 @@ Connection::Process Connection::start(const ExecRequest& request, const Stdio& s
   return process;
 }
 
-void Connection::send_signal(int signal) {
-  channel_.send(encode(Request(SignalRequest{.signal = static_cast<std::uint32_t>(signal)})));
+void Connection::send_signal(int signal, bool to_group) {
+  channel_.send(encode(
+      Request(SignalRequest{.signal = static_cast<std::uint32_t>(signal), .to_group = to_group})));
 }
 
 std::optional<Exited> Connection::wait(Deadline deadline) {

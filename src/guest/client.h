@@ -39,7 +39,7 @@ class Connection {
   Process start(const ExecRequest& request, const Stdio& stdio,
                 Deadline deadline = Deadline::never());
 
-  void send_signal(int signal);
+  void send_signal(int signal, bool to_group = true);
 
   // The end of the command that was started last. Nothing when the deadline passed first.
   std::optional<Exited> wait(Deadline deadline = Deadline::never());

@@ -50,7 +50,9 @@ void put(wire::Writer& out, const ExecRequest& request) {
 }
 
 void put(wire::Writer& out, const SignalRequest& request) {
-  out.u8(static_cast<std::uint8_t>(RequestKind::signal)).u32(request.signal);
+  out.u8(static_cast<std::uint8_t>(RequestKind::signal))
+      .u32(request.signal)
+      .boolean(request.to_group);
 }
 
 void put(wire::Writer& out, const LogRequest& request) {
@@ -187,8 +189,10 @@ Request read_request(wire::Reader& in) {
       return HelloRequest{};
     case RequestKind::exec:
       return read_exec(in);
-    case RequestKind::signal:
-      return SignalRequest{.signal = in.u32()};
+    case RequestKind::signal: {
+      const std::uint32_t signal = in.u32();
+      return SignalRequest{.signal = signal, .to_group = in.boolean()};
+    }
     case RequestKind::log:
       return read_log(in);
     case RequestKind::stop:

@@ -76,9 +76,11 @@ struct AttachRequest {
   std::uint32_t pid = 0;
 };
 
-// To the process group of the command that was started here, or that this is attached to.
+// To the process group of the command that was started here, or that this is attached to; or to the
+// command alone.
 struct SignalRequest {
   std::uint32_t signal = 0;
+  bool to_group = true;
 };
 
 // Ends everything that runs in the sandbox, and what would be started again: SIGTERM, and SIGKILL

@@ -230,7 +230,8 @@ void Server::signal_command(Client& client, const SignalRequest& request) {
   if (request.signal == 0 || request.signal > static_cast<std::uint32_t>(SIGRTMAX)) {
     fail(Code::invalid, "there is no signal {}", request.signal);
   }
-  ::kill(-command, static_cast<int>(request.signal));
+  const pid_t target = request.to_group ? -command : command;
+  ::kill(target, static_cast<int>(request.signal));
 }
 
 void Server::begin_exec(Client& client, const ExecRequest& request, std::vector<linux::Fd> fds) {

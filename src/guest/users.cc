@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/guarded.h"
 #include "linux/fd.h"
 
 namespace hearth::guest {
@@ -158,10 +159,42 @@ User find_user(std::string_view passwd, std::string_view group, std::string_view
   return user;
 }
 
+namespace {
+
+// Both files, for one thread at a time.
+struct UserFiles {
+  KeptFile passwd{"/etc/passwd"};
+  KeptFile group{"/etc/group"};
+};
+Guarded<UserFiles>& user_files() {
+  static Guarded<UserFiles> files;
+  return files;
+}
+
+// The name in a line of either file whose third field is the id.
+std::string find_name(std::string_view text, std::uint32_t id) {
+  std::string number = std::to_string(id);
+  for (const std::string_view line : split(text, '\n')) {
+    const auto fields = split(line, ':');
+    if (fields.size() >= 3 && fields[2] == number && !fields[0].empty())
+      return std::string(fields[0]);
+  }
+  return number;
+}
+
+}  // namespace
+
 User find_user_here(std::string_view wanted) {
-  static KeptFile passwd("/etc/passwd");
-  static KeptFile group("/etc/group");
-  return find_user(passwd.text(), group.text(), wanted);
+  return user_files().with(
+      [&](UserFiles& files) { return find_user(files.passwd.text(), files.group.text(), wanted); });
+}
+
+std::string user_name_here(std::uint32_t uid) {
+  return user_files().with([&](UserFiles& files) { return find_name(files.passwd.text(), uid); });
+}
+
+std::string group_name_here(std::uint32_t gid) {
+  return user_files().with([&](UserFiles& files) { return find_name(files.group.text(), gid); });
 }
 
 }  // namespace hearth::guest

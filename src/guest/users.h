@@ -22,7 +22,12 @@ struct User {
 // from inside: broken lines are passed over.
 User find_user(std::string_view passwd, std::string_view group, std::string_view wanted);
 
-// The same, with the files of this file system. A missing file is an empty one.
+// The same, with the files of this file system. A missing file is an empty one. Thread-safe, as
+// everything that says "here".
 User find_user_here(std::string_view wanted);
+
+// The name of a user or a group; the number as text where the files list none.
+std::string user_name_here(std::uint32_t uid);
+std::string group_name_here(std::uint32_t gid);
 
 }  // namespace hearth::guest
