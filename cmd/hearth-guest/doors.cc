@@ -2,12 +2,14 @@
 
 #include <malloc.h>
 
+#include "envd/envd.h"
 #include "serve/server.h"
 
 namespace hearth {
 namespace {
 
-serve::Handler handler_for(guest::Surface surface, guest::Core& /*core*/) {
+serve::Handler handler_for(guest::Surface surface, guest::Core& core) {
+  if (surface == guest::Surface::envd) return envd::make_handler(core);
   return [surface](serve::Exchange& exchange) {
     exchange.respond(http::render_json_problem(
         {.status = 501,

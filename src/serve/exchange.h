@@ -40,6 +40,9 @@ class Exchange {
   // The rest of the body. Throws Error(exhausted) if it is more than `most`.
   std::string read_body(std::size_t most);
 
+  // Whether the peer holds its body back until somebody reads it (Expect: 100-continue).
+  bool is_body_held_back() const { return expects_continue_; }
+
   // An answer in one.
   void respond(const http::Response& response);
 
