@@ -27,6 +27,7 @@ class Exchange {
   Exchange(Wire& wire, http::Head head);
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
+  ~Exchange() = default;
 
   // Method, target, path, query, headers; the body is read with what follows.
   const http::Request& request() const { return request_; }
