@@ -2,14 +2,16 @@
 
 #include <malloc.h>
 
-#include "envd/envd.h"
+#include "runtimeapi/runtimeapi.h"
+#include "sandboxd/sandboxd.h"
 #include "serve/server.h"
 
 namespace hearth {
 namespace {
 
 serve::Handler handler_for(guest::Surface surface, guest::Core& core) {
-  if (surface == guest::Surface::envd) return envd::make_handler(core);
+  if (surface == guest::Surface::runtime_api) return runtimeapi::make_handler(core);
+  if (surface == guest::Surface::sandboxd) return sandboxd::make_handler(core);
   return [surface](serve::Exchange& exchange) {
     exchange.respond(http::render_json_problem(
         {.status = 501,
