@@ -53,7 +53,7 @@ Kit python_kit() {
   return {.program = "python3",
           .command = {"python3", "-c", std::string(kPythonBootstrap)},
           .first_words = head + '\n' + body,
-          .interrupt_again = 2s};
+          .interrupt_again = 500ms};
 }
 
 Kit node_kit() {
@@ -62,7 +62,7 @@ Kit node_kit() {
       .program = "node",
       .command = {"/bin/sh", "-c", std::string(kNodeStart), "hearth", std::string(kNodeBootstrap)},
       .first_words = fmt::format("{}\n{}", text.size(), text),
-      .interrupt_again = 2s};
+      .interrupt_again = 200ms};
 }
 
 Kit bash_kit() {

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 
 #include <boost/json.hpp>
 
@@ -82,7 +84,12 @@ TestGuest::TestGuest(guest::Settings settings) {
 }
 
 TestGuest::~TestGuest() {
-  // Kernels end when their sockets close.
+  // As PID 1 of a sandbox it would take everything with it.
+  for (const auto& task :
+       std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process_))) {
+    std::ifstream children(task.path() / "children");
+    for (pid_t child = 0; children >> child;) ::kill(-child, SIGKILL);
+  }
   ::kill(process_, SIGKILL);
   ::waitpid(process_, nullptr, 0);
 }

@@ -151,8 +151,10 @@ function findStripper() {
     const options = {transforms: ['typescript'], disableESTransforms: true, keepUnusedImports: true};
     return (code) => tool.transform(code, options).code;
   }
-  throw new Error(`TypeScript needs node 22.13 or later (this is ${process.version}), ` +
-                  "or one of the packages 'typescript', 'esbuild' and 'sucrase'");
+  const error = new Error(`TypeScript needs node 22.13 or later (this is ${process.version}), ` +
+                          "or one of the packages 'typescript', 'esbuild' and 'sucrase'");
+  error.stack = `Error: ${error.message}`;  // where we noticed is nobody's business
+  throw error;
 }
 
 function withoutTypes(code) {

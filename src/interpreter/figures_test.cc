@@ -1,0 +1,130 @@
+// Figures, tables and pictures: with the libraries of a virtual environment that is made for these
+// tests, once for each build folder, where a package index can be reached.
+#include <cstdlib>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "interpreter/testing.h"
+
+namespace hearth::interpreter {
+namespace {
+
+// Empty when there is none, and none can be made.
+std::string folder_with_libraries() {
+  const char* programs = std::getenv("HEARTH_BIN");
+  if (programs == nullptr) return "";
+  const std::string folder = std::string(programs) + "/../tests/python-with-charts";
+  const std::string make = fmt::format(
+      "flock '{0}.lock' sh -c \"'{0}/bin/python3' -c 'import matplotlib, pandas, PIL' || "
+      "{{ python3 -m venv '{0}' && timeout 100 '{0}/bin/pip' -q --timeout 5 --retries 0 install "
+      "matplotlib pandas pillow; }}\" >/dev/null 2>&1",
+      folder);
+  return ::system(make.c_str()) == 0 ? folder : "";
+}
+
+class Figures : public testing::Test {
+ protected:
+  void SetUp() override {
+#if __has_feature(thread_sanitizer)
+    GTEST_SKIP() << "the thread sanitizer does not survive a clone that shares memory";
+#endif
+    const std::string folder = folder_with_libraries();
+    if (folder.empty()) GTEST_SKIP() << "matplotlib, pandas and pillow cannot be installed";
+    guest_.emplace(
+        guest::Settings{.environment = {fmt::format("PATH={}/bin:/usr/bin:/bin", folder)}});
+  }
+  Executed run(std::string_view code) const {
+    return read_events(guest_->ask("POST", "/execute", cell(code)));
+  }
+  // The chart of the last result.
+  std::string chart(std::string_view code) const {
+    const Executed executed = run(fmt::format("import matplotlib.pyplot as plt\n{};", code));
+    EXPECT_EQ(executed.error, "");
+    return executed.results.empty() ? ""
+                                    : executed.result_field("chart", executed.results.size() - 1);
+  }
+
+  std::optional<TestGuest> guest_;
+};
+
+TEST_F(Figures, AreShownAtTheEndOfTheCellOrWhenAskedFor) {
+  const Executed at_end = run("import matplotlib.pyplot as plt\nplt.plot([1, 2])\nprint('x')");
+  ASSERT_EQ(at_end.results.size(), 1U) << at_end.body;
+  EXPECT_TRUE(at_end.result_field("png").starts_with("iVBOR"));
+  EXPECT_EQ(at_end.result_field("is_main_result"), "false");
+  EXPECT_EQ(at_end.result_field("text"), "<Figure size 640x480 with 1 Axes>");
+
+  const Executed shown = run("plt.plot([1, 2])\nplt.show()\nprint('after')");
+  ASSERT_EQ(shown.results.size(), 1U);
+  EXPECT_EQ(shown.error_output, "");
+  EXPECT_LT(shown.body.find("png"), shown.body.find("after"));
+}
+
+TEST_F(Figures, CarryTheirData) {
+  const std::string line =
+      chart("plt.plot([1, 2], [3.5, 4.5]); plt.xlabel('t (s)'); plt.title('T')");
+  EXPECT_NE(line.find(R"j("type":"line","title":"T","x_label":"t (s)","y_label":null)j"),
+            std::string::npos)
+      << line;
+  EXPECT_NE(line.find(R"({"label":"Line 0","points":[[1E0,3.5E0],[2E0,4.5E0]]})"),
+            std::string::npos)
+      << line;
+  EXPECT_NE(line.find(R"("x_scale":"linear")"), std::string::npos);
+
+  EXPECT_NE(chart("plt.scatter([1], [2], label='S')").find(R"("type":"scatter")"),
+            std::string::npos);
+  const std::string bars = chart("plt.bar(['a', 'b'], [3, 4])");
+  EXPECT_NE(bars.find(R"("elements":[{"label":"a","group":"Group 0","value":3},{"label":"b")"),
+            std::string::npos)
+      << bars;
+  const std::string across = chart("plt.barh(['a', 'b'], [3, 4]); plt.xlabel('v')");
+  EXPECT_NE(across.find(R"("y_label":"v")"), std::string::npos) << across;
+  const std::string pie = chart("plt.pie([1, 3], labels=['x', 'y'])");
+  EXPECT_NE(pie.find(R"({"label":"x","angle":9E1,"radius":1})"), std::string::npos) << pie;
+}
+
+TEST_F(Figures, KnowBoxesDatesScalesAndSeveralAxes) {
+  const std::string box = chart("plt.boxplot([[1, 2, 3, 4, 20]], tick_labels=['p'])");
+  EXPECT_NE(box.find(R"("label":"p","min":1E0,"first_quartile":2E0,"median":3E0,)"
+                     R"("third_quartile":4E0,"max":4E0,"outliers":[20])"),
+            std::string::npos)
+      << box;
+  const std::string dates = chart(
+      "import datetime as d; plt.plot([d.datetime(2020, 1, 1), d.datetime(2020, 1, 2)], [1, 2])");
+  EXPECT_NE(dates.find(R"("x_scale":"datetime")"), std::string::npos) << dates;
+  EXPECT_NE(dates.find(R"(["2020-01-01T00:00:00)"), std::string::npos) << dates;
+  EXPECT_NE(chart("plt.yscale('log'); plt.plot([1, 10])").find(R"("y_scale":"log")"),
+            std::string::npos);
+  EXPECT_NE(chart("plt.plot(['a', 'b'], [1, 2])").find(R"("x_scale":"categorical")"),
+            std::string::npos);
+  const std::string both =
+      chart("f, a = plt.subplots(1, 2); a[0].plot([1]); a[1].bar([1], [1]); f.suptitle('S')");
+  EXPECT_NE(both.find(R"({"type":"superchart","title":"S","elements":[{"type":"line")"),
+            std::string::npos)
+      << both;
+}
+
+TEST_F(Figures, TablesHaveDataAndHtml) {
+  const Executed executed =
+      run("import pandas as pd\n"
+          "pd.DataFrame({'a': [1, 2], 't': pd.to_datetime(['2020-01-01', None])})");
+
+  EXPECT_NE(executed.result_field("html").find("<table"), std::string::npos);
+  EXPECT_TRUE(
+      executed.result_field("data").starts_with(R"({"a":[1,2],"t":["2020-01-01T00:00:00",)"))
+      << executed.result_field("data");
+}
+
+TEST_F(Figures, PicturesAreShownAlsoWhenSaved) {
+  const Executed executed =
+      run("from PIL import Image\nimport os, tempfile\npicture = Image.new('RGB', (2, 2))\n"
+          "path = tempfile.mktemp('.png')\npicture.save(path)\nos.unlink(path)\npicture");
+
+  ASSERT_EQ(executed.results.size(), 2U) << executed.body;
+  EXPECT_TRUE(executed.result_field("png", 0).starts_with("iVBOR"));
+  EXPECT_TRUE(executed.result_field("png", 1).starts_with("iVBOR"));
+}
+
+}  // namespace
+}  // namespace hearth::interpreter

@@ -1,0 +1,114 @@
+// JavaScript and TypeScript cells.
+#include <gtest/gtest.h>
+
+#include "interpreter/testing.h"
+
+namespace hearth::interpreter {
+namespace {
+
+class Node : public testing::Test {
+ protected:
+  void SetUp() override {
+#if __has_feature(thread_sanitizer)
+    GTEST_SKIP() << "the thread sanitizer does not survive a clone that shares memory";
+#endif
+    if (::system("node -e 0 >/dev/null 2>&1") != 0)
+      GTEST_SKIP() << "there is no node on this machine";
+  }
+  Executed run(std::string_view code, std::string_view language = "javascript") const {
+    const std::string more = fmt::format(R"("language":"{}")", language);
+    return read_events(guest_.ask("POST", "/execute", cell(code, more)));
+  }
+  std::string text(std::string_view code) const { return run(code).result_field("text"); }
+
+  TestGuest guest_;
+};
+
+TEST_F(Node, GivesTheLastExpression) {
+  EXPECT_EQ(text("1 + 1"), "2");
+  EXPECT_EQ(text("'text'"), "text");
+  EXPECT_EQ(text("({a: [1, 2]})"), "{ a: [ 1, 2 ] }");
+  EXPECT_EQ(text("null"), "null");
+  EXPECT_EQ(text("10n"), "10n");
+  EXPECT_EQ(text("-0"), "-0");
+  EXPECT_EQ(text("Symbol('s')"), "Symbol(s)");
+  EXPECT_TRUE(run("undefined").results.empty());
+  EXPECT_TRUE(run("const unused = 1").results.empty());
+}
+
+TEST_F(Node, DeclaresAgain) {
+  run("const a = 1; let b = 2; class C {}; function f() { return a; }");
+  EXPECT_EQ(text("const a = 3; let b = 4; class C {}; [a, b, f()]"), "[ 3, 4, 3 ]");
+}
+
+TEST_F(Node, AwaitsAtTheTopLevel) {
+  EXPECT_EQ(text("const v = await new Promise((r) => setTimeout(() => r(5), 5)); v + 1"), "6");
+}
+
+TEST_F(Node, Imports) {
+  EXPECT_EQ(text("import fs from 'fs'; typeof fs.readFileSync"), "function");
+  EXPECT_EQ(text("import * as p from 'node:path'\nimport {join as j, sep} from \"path\";\n"
+                 "j('a', 'b') + p.sep + sep"),
+            "a/b//");
+  EXPECT_EQ(text("(await import('os')).EOL"), "\n");
+  EXPECT_EQ(text("require('path').basename('/a/b')"), "b");
+  EXPECT_EQ(text("'import fs from nowhere; import(1)'"), "import fs from nowhere; import(1)");
+  EXPECT_EQ(text("export const e = 5; e"), "5");
+}
+
+TEST_F(Node, WritesToBothStreams) {
+  const Executed executed =
+      run("console.log('a', {b: 1}); console.error('c'); process.stdout.write('d')");
+
+  EXPECT_EQ(executed.output, "a { b: 1 }\nd");
+  EXPECT_EQ(executed.error_output, "c\n");
+}
+
+TEST_F(Node, ReportsErrors) {
+  const Executed executed = run("function f() { throw new TypeError('bad') }\nf()");
+
+  EXPECT_EQ(executed.error_field("name"), "TypeError");
+  EXPECT_EQ(executed.error_field("value"), "bad");
+  EXPECT_NE(executed.error_field("traceback").find("at f ("), std::string::npos);
+  EXPECT_EQ(executed.error_field("traceback").find("inspector"), std::string::npos);
+  EXPECT_EQ(run("let {").error_field("name"), "SyntaxError");
+  EXPECT_EQ(run("await Promise.reject(new Error('later'))").error_field("value"), "later");
+  EXPECT_EQ(run("throw 'text'").error_field("value"), "text");
+}
+
+TEST_F(Node, SurvivesErrorsInTheBackground) {
+  const Executed first =
+      run("globalThis.x = 1; setTimeout(() => { throw new Error('background') }, 1)");
+  const Executed executed = run("await new Promise((r) => setTimeout(r, 50)); x");
+
+  EXPECT_EQ(executed.result_field("text"), "1");
+  EXPECT_NE((first.error_output + executed.error_output).find("background"), std::string::npos);
+}
+
+TEST_F(Node, IsInterruptedByADeparture) {
+  run("var x = 5");
+  for (const char* endless : {"console.log('begun'); while (true) {}",
+                              "console.log('begun'); await new Promise(() => {})"}) {
+    serve::TestClient client = guest_.client();
+    const std::string body = cell(endless, R"("language":"js")");
+    client.send(fmt::format("POST /execute HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{}",
+                            body.size(), body));
+    client.receive_head();
+    client.receive_piece();
+    client.close();
+    EXPECT_EQ(text("x"), "5");
+  }
+}
+
+TEST_F(Node, TypeScriptRunsOrSaysWhatIsMissing) {
+  const Executed executed = run("interface A { a: number }\nconst v: A = {a: 1}; v.a", "ts");
+
+  if (executed.error.empty()) {
+    EXPECT_EQ(executed.result_field("text"), "1");
+  } else {
+    EXPECT_NE(executed.error_field("value").find("'typescript'"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace hearth::interpreter

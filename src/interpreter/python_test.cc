@@ -1,0 +1,206 @@
+// Python cells: what they give, print and raise.
+#include <gtest/gtest.h>
+
+#include "interpreter/testing.h"
+
+namespace hearth::interpreter {
+namespace {
+
+class Python : public testing::Test {
+ protected:
+  void SetUp() override {
+#if __has_feature(thread_sanitizer)
+    GTEST_SKIP() << "the thread sanitizer does not survive a clone that shares memory";
+#endif
+    if (::system("python3 -c pass >/dev/null 2>&1") != 0)
+      GTEST_SKIP() << "there is no python3 on this machine";
+  }
+  Executed run(std::string_view code) const {
+    return read_events(guest_.ask("POST", "/execute", cell(code)));
+  }
+  std::string text(std::string_view code) const { return run(code).result_field("text"); }
+
+  TestGuest guest_;
+};
+
+TEST_F(Python, GivesTheLastExpression) {
+  EXPECT_EQ(text("x = 5\nx * 2"), "10");
+  EXPECT_EQ(text("x"), "5");
+  EXPECT_EQ(text("'text'"), "text");
+  EXPECT_EQ(text("\"it's\""), "it's");
+  EXPECT_EQ(text("_"), "it's");
+  EXPECT_TRUE(run("x;").results.empty());
+  EXPECT_TRUE(run("None").results.empty());
+  EXPECT_TRUE(run("# nothing").results.empty());
+}
+
+TEST_F(Python, GivesListsAndDictsAsJsonToo) {
+  const Executed executed = run("{'a': [1, 2.5, None], 3: float('nan')}");
+
+  EXPECT_EQ(executed.result_field("text"), "{'a': [1, 2.5, None], 3: nan}");
+  EXPECT_EQ(executed.result_field("json"), R"({"a":[1,2.5E0,null],"3":null})");
+  EXPECT_EQ(run("[object()]").result_field("json"), "");
+  EXPECT_EQ(text("list(range(30))").find("[0,\n 1,\n 2,"), 0U);
+  EXPECT_EQ(run("a = []; a.append(a); a").result_field("text"), "[[...]]");
+}
+
+TEST_F(Python, AwaitsAtTheTopLevel) {
+  EXPECT_EQ(text("import asyncio\nasync def f():\n  await asyncio.sleep(0)\n  return 7\nawait f()"),
+            "7");
+  EXPECT_EQ(text("asyncio.run(f())"), "7");
+}
+
+TEST_F(Python, KeepsTheOrderOfWhatIsWritten) {
+  const Executed executed =
+      run("import os, sys\n"
+          "print('1'); print('2', file=sys.stderr); print('3'); os.write(1, b'4\\n')\n"
+          "os.system('echo 4b')\n"
+          "display(5); print('6', end=''); os.system('echo 7 >&2')\n");
+
+  EXPECT_EQ(executed.output, "1\n3\n4\n4b\n6");
+  EXPECT_EQ(executed.error_output, "2\n7\n");
+  const std::string& body = executed.body;
+  const auto at = [&](std::string_view what) { return body.find(what); };
+  EXPECT_LT(at("1\\n"), at("2\\n"));
+  EXPECT_LT(at("2\\n"), at("3\\n"));
+  EXPECT_LT(at("4b\\n"), at("\"text\":\"5\""));
+  EXPECT_LT(at("\"text\":\"5\""), at("\"text\":\"6"));
+}
+
+TEST_F(Python, ShowsRichForms) {
+  const Executed executed =
+      run("class Rich:\n"
+          "  def __repr__(self): return 'plain'\n"
+          "  def _repr_html_(self): return '<b>'\n"
+          "  def _repr_markdown_(self): return '# h'\n"
+          "  def _repr_svg_(self): return '<svg/>'\n"
+          "  def _repr_png_(self): return b'png'\n"
+          "  def _repr_jpeg_(self): return b'jpg'\n"
+          "  def _repr_pdf_(self): return b'pdf'\n"
+          "  def _repr_latex_(self): return '$x$'\n"
+          "  def _repr_json_(self): return {'a': 1}\n"
+          "  def _repr_javascript_(self): return 'f()'\n"
+          "  def _repr_mimebundle_(self, include=None, exclude=None): return {'x/y': 'z'}\n"
+          "Rich()");
+
+  EXPECT_EQ(executed.result_field("text"), "plain");
+  EXPECT_EQ(executed.result_field("html"), "<b>");
+  EXPECT_EQ(executed.result_field("markdown"), "# h");
+  EXPECT_EQ(executed.result_field("svg"), "<svg/>");
+  EXPECT_EQ(executed.result_field("png"), "cG5n");
+  EXPECT_EQ(executed.result_field("jpeg"), "anBn");
+  EXPECT_EQ(executed.result_field("pdf"), "cGRm");
+  EXPECT_EQ(executed.result_field("latex"), "$x$");
+  EXPECT_EQ(executed.result_field("json"), R"({"a":1})");
+  EXPECT_EQ(executed.result_field("javascript"), "f()");
+  EXPECT_EQ(executed.result_field("extra"), R"({"x/y":"z"})");
+}
+
+TEST_F(Python, DisplaysBeforeTheResult) {
+  const Executed executed = run("display(1, 2)\n3");
+
+  ASSERT_EQ(executed.results.size(), 3U);
+  EXPECT_EQ(executed.result_field("is_main_result", 0), "false");
+  EXPECT_EQ(executed.result_field("is_main_result", 2), "true");
+}
+
+TEST_F(Python, KnowsIPythonsDisplayWithoutIPython) {
+  const Executed executed =
+      run("from IPython.display import display, HTML, Markdown, Image\n"
+          "from IPython import get_ipython\n"
+          "display(HTML('<i>'))\nMarkdown('# m')");
+
+  EXPECT_EQ(executed.error, "");
+  EXPECT_EQ(executed.result_field("html", 0), "<i>");
+  EXPECT_EQ(executed.result_field("markdown", 1), "# m");
+}
+
+TEST_F(Python, ReportsErrorsWithTheCellsLines) {
+  const Executed executed = run("def f():\n  return 1 / 0\nprint('before')\nf()");
+
+  EXPECT_EQ(executed.output, "before\n");
+  EXPECT_EQ(executed.error_field("name"), "ZeroDivisionError");
+  EXPECT_EQ(executed.error_field("value"), "division by zero");
+  const std::string trace = executed.error_field("traceback");
+  EXPECT_NE(trace.find("Cell In[1], line 2, in f"), std::string::npos) << trace;
+  EXPECT_NE(trace.find("----> 2   return 1 / 0"), std::string::npos) << trace;
+  EXPECT_EQ(trace.find("hearth"), std::string::npos) << trace;
+}
+
+TEST_F(Python, ReportsSyntaxErrors) {
+  const Executed executed = run("x = = 1");
+
+  EXPECT_EQ(executed.error_field("name"), "SyntaxError");
+  EXPECT_NE(executed.error_field("traceback").find("Cell In[1], line 1"), std::string::npos);
+}
+
+TEST_F(Python, ChainsErrors) {
+  const std::string trace =
+      run("try:\n  1 / 0\nexcept Exception as e:\n  raise KeyError('k') from e")
+          .error_field("traceback");
+  EXPECT_NE(trace.find("ZeroDivisionError"), std::string::npos);
+  EXPECT_NE(trace.find("direct cause"), std::string::npos);
+}
+
+TEST_F(Python, SurvivesExits) {
+  run("x = 1");
+  EXPECT_EQ(run("import sys; sys.exit(3)").error_field("name"), "SystemExit");
+  EXPECT_EQ(run("exit()").error_field("name"), "SystemExit");
+  EXPECT_EQ(run("raise KeyboardInterrupt").error_field("name"), "KeyboardInterrupt");
+  EXPECT_EQ(text("x"), "1");
+}
+
+TEST_F(Python, HasNobodyToAsk) {
+  EXPECT_EQ(run("input('name?')").error_field("name"), "EOFError");
+  EXPECT_EQ(text("import sys; repr(sys.stdin.read())"), "''");
+  EXPECT_EQ(run("import os; os.system('cat')").results.size(), 1U);
+}
+
+TEST_F(Python, RunsMagics) {
+  EXPECT_EQ(run("%cd /usr").output, "/usr\n");
+  EXPECT_EQ(run("x = 3\n!echo $x {x + 1}").output, "3 4\n");
+  EXPECT_EQ(run("a = !printf 'one\\ntwo'\na").result_field("json"), R"(["one","two"])");
+  EXPECT_EQ(run("%%bash\necho $((1 + 2))").output, "3\n");
+  EXPECT_EQ(run("%env NAME=value\nimport os\nos.environ['NAME']").result_field("text"), "value");
+  EXPECT_EQ(run("%matplotlib inline\n1").result_field("text"), "1");
+  EXPECT_EQ(run("if True:\n    !echo inside").output, "inside\n");
+  EXPECT_EQ(text("10 % 3"), "1");
+  EXPECT_NE(run("%nonsense").error_output.find("`%nonsense` not found"), std::string::npos);
+  EXPECT_EQ(run("%%nonsense\nx").error, "");
+  EXPECT_EQ(run("%%bash\nexit 3").error_field("name"), "CalledProcessError");
+}
+
+TEST_F(Python, IsTheMainModule) {
+  EXPECT_EQ(text("__name__"), "__main__");
+  EXPECT_EQ(text("import pickle\ndef f(): pass\npickle.loads(pickle.dumps(f)) is f"), "True");
+  EXPECT_EQ(text("sorted(name for name in globals() if not name.startswith('_'))"),
+            "['f', 'pickle']");
+}
+
+TEST_F(Python, ForksAreNotTheKernel) {
+  EXPECT_EQ(run("import os\npid = os.fork()").error, "");
+  EXPECT_EQ(text("os.waitpid(pid, 0)[1] if pid else 'child'"), "0");
+  EXPECT_EQ(run("import multiprocessing as m\n"
+                "with m.Pool(2) as pool: print(pool.map(abs, [-1, -2]))")
+                .output,
+            "[1, 2]\n");
+}
+
+TEST_F(Python, ManySmallWritesAndSwitchesArrive) {
+  const Executed executed =
+      run("import sys\nfor i in range(200):\n  print(i)\n  print(i, file=sys.stderr)");
+
+  EXPECT_EQ(executed.output, executed.error_output);
+  EXPECT_TRUE(executed.output.ends_with("198\n199\n"));
+}
+
+TEST_F(Python, WhatBackgroundProcessesWriteComesWithTheNextCell) {
+  run("import subprocess, os\n"
+      "p = subprocess.Popen(['sh', '-c', 'read x; echo late'], stdin=subprocess.PIPE)");
+  const Executed executed = run("p.communicate(b'go\\n'); p.wait()");
+
+  EXPECT_EQ(executed.output, "late\n");
+}
+
+}  // namespace
+}  // namespace hearth::interpreter
