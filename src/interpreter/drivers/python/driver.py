@@ -17,9 +17,8 @@ import io
 import os
 import sys
 from _ast import Expr, Expression, PyCF_ONLY_AST
-from _socket import AF_UNIX, MSG_DONTWAIT, SOCK_STREAM, socket
+from _socket import AF_UNIX, SOCK_STREAM, socket
 from _thread import get_ident
-from time import perf_counter_ns
 from types import ModuleType
 
 try:
@@ -32,9 +31,6 @@ COROUTINE = 0x80  # inspect.CO_COROUTINE
 # Cells that are run again and again are compiled once.
 MOST_CACHED = 64
 LONGEST_CACHED = 4096
-# How long to look for the next cell before sleeping: a program that sends cell after cell does not
-# pay for waking this process.
-SPIN_NS = 50_000
 
 namespace = sys.modules["__main__"].__dict__
 core = sys.modules["_hearth"] = ModuleType("_hearth")
@@ -76,8 +72,8 @@ class Inbox:
 
     data = b""
 
-    def more(self, flags=0):
-        piece = control.recv(1 << 16, flags)
+    def more(self):
+        piece = control.recv(1 << 16)
         if not piece:
             os._exit(0)
         self.data += piece
@@ -312,7 +308,7 @@ def run_cell(code):
 
 def serve():
     while True:
-        words = next_line().split()
+        words = inbox.line().split()
         if not words or words[0] != b"run":
             continue  # an ack that an interrupt kept us from reading
         sets, resets, length = int(words[3]), int(words[4]), int(words[5])
@@ -329,18 +325,6 @@ def serve():
             data = event.encode("ascii")
             frames += b"event %d\n%b" % (len(data), data)
         send(frames + b"end %d 0\n" % State.count)
-
-
-def next_line():
-    if not inbox.data:
-        until = perf_counter_ns() + SPIN_NS
-        while perf_counter_ns() < until:
-            try:
-                inbox.more(MSG_DONTWAIT)
-                break
-            except BlockingIOError:
-                pass
-    return inbox.line()
 
 
 # --- the world as cells see it
