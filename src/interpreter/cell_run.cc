@@ -49,7 +49,16 @@ CellRun::Outcome CellRun::run(std::string message) {
     if (rung_) return Outcome::stopped;
   }
   flush_tails();
+  if (interrupting_ && !lost_) settle();
   return lost_ ? Outcome::kernel_lost : Outcome::done;
+}
+
+void CellRun::settle() {
+  try {
+    kernel_.settle(Deadline::after(kInterruptPatience));
+  } catch (const Error&) {
+    lost_ = true;  // it ended meanwhile
+  }
 }
 
 void CellRun::spin() {
@@ -95,8 +104,7 @@ CellRun::Ready CellRun::wait() {
 }
 
 int CellRun::wait_milliseconds() const {
-  if (interrupting_)
-    return sooner(next_interrupt_.poll_milliseconds(), give_up_.poll_milliseconds());
+  if (interrupting_) return sooner(next_signal_.poll_milliseconds(), give_up_.poll_milliseconds());
   if (stream_.has_unsent()) return kQuietMilliseconds;
   const auto left = stream_.last_sent() + kKeepAlive - SteadyClock::now();
   return std::max(0, static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count()));
@@ -120,13 +128,15 @@ void CellRun::consider_interrupt() {
   if (!interrupting_) {
     interrupting_ = true;
     give_up_ = Deadline::after(kInterruptPatience);
-    next_interrupt_ = Deadline::after(0s);
+    next_signal_ = Deadline::after(kernel_.kit().signal_after);
+    to_send_ += fmt::format("interrupt {}\n", count_);
+    send();
   }
   if (give_up_.passed()) {
     lost_ = true;
-  } else if (next_interrupt_.passed()) {
+  } else if (next_signal_.passed()) {
     kernel_.interrupt();
-    next_interrupt_ = Deadline::after(kernel_.kit().interrupt_again);
+    next_signal_ = Deadline::after(kernel_.kit().signal_again);
   }
 }
 

@@ -47,6 +47,7 @@ class CellRun {
   void report_end();
   void keep_time(bool was_quiet);
   void consider_interrupt();
+  void settle();
 
   Kernel& kernel_;
   EventStream& stream_;
@@ -59,7 +60,7 @@ class CellRun {
   std::chrono::steady_clock::time_point unsent_since_;
   // Once the client has left:
   bool interrupting_ = false;
-  Deadline next_interrupt_ = Deadline::never();
+  Deadline next_signal_ = Deadline::never();
   Deadline give_up_ = Deadline::never();
 };
 

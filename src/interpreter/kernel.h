@@ -43,6 +43,8 @@ class Kernel {
   bool is_alive() const;
 
   void interrupt() { connection_.send_signal(2); }
+  // Returns when every signal has arrived, so that none hits the next cell. Throws Error.
+  void settle(Deadline deadline) { connection_.hello(deadline); }
   std::optional<guest::Exited> wait_for_end(Deadline deadline) {
     return connection_.wait(deadline);
   }

@@ -53,7 +53,7 @@ Kit python_kit() {
   return {.program = "python3",
           .command = {"python3", "-c", std::string(kPythonBootstrap)},
           .first_words = head + '\n' + body,
-          .interrupt_again = 500ms};
+          .signal_again = 500ms};
 }
 
 Kit node_kit() {
@@ -62,7 +62,9 @@ Kit node_kit() {
       .program = "node",
       .command = {"/bin/sh", "-c", std::string(kNodeStart), "hearth", std::string(kNodeBootstrap)},
       .first_words = fmt::format("{}\n{}", text.size(), text),
-      .interrupt_again = 200ms};
+      // While it changes its handlers a signal ends it: only for what does not listen.
+      .signal_after = 100ms,
+      .signal_again = 500ms};
 }
 
 Kit bash_kit() {
@@ -71,7 +73,7 @@ Kit bash_kit() {
           .command = {"bash", "--norc", "--noprofile", "-c",
                       fmt::format("exec 3<&0 0</dev/null\n{}", driver_text("bash_driver"))},
           .is_shell = true,
-          .interrupt_again = 100ms};
+          .signal_again = 100ms};
 }
 
 std::string block_of(const Variables& sets, const std::vector<std::string>& unsets) {

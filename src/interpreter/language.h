@@ -22,7 +22,8 @@ struct Kit {
   std::vector<std::string> command;  // its standard input is our socket
   std::string first_words;           // what it is sent before anything else
   bool is_shell = false;             // takes lines of shell, not frames; cells have an exit status
-  Duration interrupt_again;          // when a cell has not ended by then
+  Duration signal_after{};           // since it was told to interrupt a cell
+  Duration signal_again{};           // when the cell has not ended by then
 };
 
 // Throws Error(invalid) for a language that nothing here runs.

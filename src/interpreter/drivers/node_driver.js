@@ -244,7 +244,7 @@ function runCell(cell) {
     socket.write(`end ${cell.count} 0\n`);
     next();
   };
-  running = {fail: (error) => finish({error}, true)};
+  running = {count: cell.count, fail: (error) => finish({error}, true)};
   inner.run = () => {
     const code = cell.code.toString();
     const script = toScript(cell.language === 'typescript' ? withoutTypes(code) : code);
@@ -285,6 +285,7 @@ function read() {
       data = data.subarray(end + 1);
       pieces = [data];
       have = data.length;
+      if (words[0] === 'interrupt' && running?.count === words[1]) running.fail(interrupted());
       if (words[0] !== 'run') continue;
       open = {count: words[1], language: words[2], sizes: words.slice(3, 6).map(Number)};
     }
@@ -310,7 +311,9 @@ socket.on('data', (data) => {
 socket.on('end', () => process.exit(0));
 socket.on('error', () => process.exit(0));
 
-process.on('SIGINT', () => running?.fail(interrupted()));
+// Interrupts what loops, see runCell(). For what waits the guest says `interrupt` as well: a signal may
+// come late, when another cell runs.
+process.on('SIGINT', () => {});
 for (const event of ['uncaughtException', 'unhandledRejection']) {
   process.on(event, (error) => console.error(`Uncaught ${error instanceof Error ? traceOf(error) : textOf(error)}`));
 }

@@ -6,6 +6,7 @@ descriptor) are given. The guest says
 
     run COUNT LANGUAGE SETS RESETS CODE\\n   and then as many bytes of each
     ack\\n                                  what was written so far has been read
+    interrupt COUNT\\n                      beside SIGINT, for kernels that signals do not reach
 
 and this side answers with frames: "event LENGTH\\n" and a JSON object, "sync\\n" (asks for an ack), and
 "end COUNT STATUS\\n". Output goes through descriptors 1 and 2, which are pipes of the guest's; it reads them
@@ -310,7 +311,7 @@ def serve():
     while True:
         words = inbox.line().split()
         if not words or words[0] != b"run":
-            continue  # an ack that an interrupt kept us from reading
+            continue  # an ack that an interrupt kept us from reading, or an interrupt
         sets, resets, length = int(words[3]), int(words[4]), int(words[5])
         State.count = int(words[1])
         State.last_writer = None
