@@ -20,8 +20,9 @@ for w in f.readline().split():
     p[n] = f.read(int(s))
 exec(compile(p["driver"], "<hearth driver>", "exec"), {"__name__": "_hearth_driver", "PARTS": p, "CONTROL": f.fileno(), "KEEP": f})
 )";
-constexpr std::array<std::string_view, 8> kPythonParts = {
-    "driver", "display", "errors", "magics", "imports", "ipython_shim", "figures", "charts"};
+constexpr std::array<std::string_view, 9> kPythonParts = {"driver",  "display", "errors",
+                                                          "magics",  "imports", "ipython_shim",
+                                                          "figures", "charts",  "awaiting"};
 
 // In braces: its names would be every cell's.
 constexpr std::string_view kNodeBootstrap = R"({

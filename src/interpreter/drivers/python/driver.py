@@ -48,7 +48,6 @@ class State:
     running = False
     last_writer = None  # a Stream, or "frame"
     count = 0
-    loop = None
 
 
 def part(name):
@@ -218,37 +217,10 @@ def compile_cell(code):
     return compiled
 
 
-def await_all(body, last):
-    import asyncio
-    if State.loop is None or State.loop.is_closed():
-        State.loop = asyncio.new_event_loop()
-    loop = State.loop
-    asyncio.set_event_loop(loop)
-
-    async def run_both():
-        for code in (body, last):
-            value = eval(code, namespace) if code else None
-            if code and code.co_flags & COROUTINE:
-                value = await value
-        return value if last else None
-
-    task = loop.create_task(run_both())
-    try:
-        return loop.run_until_complete(task)
-    except BaseException:
-        if not task.done():
-            task.cancel()
-            try:
-                loop.run_until_complete(task)
-            except BaseException:
-                pass
-        raise
-
-
 def execute(code):
     body, last, asynchronous = cache.get(code) or compile_cell(code)
     if asynchronous:
-        return await_all(body, last)
+        return part("awaiting").await_all(body, last)
     if body:
         exec(body, namespace)
     return eval(last, namespace) if last else None
