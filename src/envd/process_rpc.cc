@@ -138,7 +138,7 @@ inside::StartOrder Service::make_order(const StartRequest& request, const Call& 
   exec.command.push_back(config.cmd);
   exec.command.insert(exec.command.end(), config.args.begin(), config.args.end());
   // Again, behind what goes by the user: the sandbox may have a HOME of its own.
-  for (const auto& [name, value] : sandbox_variables(settings))
+  for (const auto& [name, value] : sandbox_variables(guest::environment_for_commands(settings)))
     exec.environment.push_back(name + '=' + value);
   for (const auto& [name, value] : config.envs) exec.environment.push_back(name + '=' + value);
   exec.user = call.user;

@@ -93,7 +93,8 @@ void Service::get_metrics(serve::Exchange& exchange) {
 
 void Service::get_envs(serve::Exchange& exchange) {
   std::map<std::string, std::string> variables;
-  for (auto& [name, value] : sandbox_variables(core_.settings())) variables[name] = value;
+  for (auto& [name, value] : sandbox_variables(core_.settings().environment))
+    variables[name] = value;
   std::string text;
   for (const auto& [name, value] : variables) {
     text += text.empty() ? '{' : ',';
@@ -105,9 +106,7 @@ void Service::get_envs(serve::Exchange& exchange) {
 // Whoever knows the token may say it again or another one; whoever does not changes nothing.
 void Service::post_init(serve::Exchange& exchange) {
   const Init init = parse_init(exchange.read_body(kMaxInit));
-  {
-    const std::lock_guard lock(init_mutex_);
-    guest::Settings settings = core_.settings();
+  core_.change_settings([&](guest::Settings& settings) {
     const bool knows_token = init.token && http::equal_constant_time(*init.token, settings.token);
     if (!knows_token) check_token(exchange.request(), settings.token);
     for (const auto& [name, value] : init.variables)
@@ -115,15 +114,14 @@ void Service::post_init(serve::Exchange& exchange) {
     if (init.token) settings.token = *init.token;
     if (init.user) settings.user = *init.user;
     if (init.directory) settings.directory = *init.directory;
-    core_.set_settings(std::move(settings));
-    write_ids();
-  }
+  });
+  write_ids();
   get_health(exchange);
 }
 
 // Programs inside learn from these files where they are. An image may not let us write them.
 void Service::write_ids() const {
-  for (const auto& [name, value] : sandbox_variables(core_.settings())) {
+  for (const auto& [name, value] : sandbox_variables(core_.settings().environment)) {
     if (name != "E2B_SANDBOX_ID" && name != "E2B_TEMPLATE_ID") continue;
     ::mkdir(kIdFolder, 0755);
     const std::string path = fmt::format("{}/.{}", kIdFolder, name);

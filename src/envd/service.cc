@@ -198,9 +198,9 @@ EntryInfo entry_info(inside::Entry entry, bool shortened) {
 }
 
 std::vector<std::pair<std::string, std::string>> sandbox_variables(
-    const guest::Settings& settings) {
+    const std::vector<std::string>& environment) {
   std::vector<std::pair<std::string, std::string>> variables{{"E2B_SANDBOX", "true"}};
-  for (const std::string& entry : settings.environment) {
+  for (const std::string& entry : environment) {
     const std::size_t equals = entry.find('=');
     if (equals != std::string::npos)
       variables.emplace_back(entry.substr(0, equals), entry.substr(equals + 1));

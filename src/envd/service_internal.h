@@ -1,7 +1,6 @@
 // envd's state and its calls; one source file for each group of them.
 #pragma once
 
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -91,7 +90,6 @@ class Service {
   guest::Core& core_;
   inside::Processes processes_;
   inside::Watchers watchers_;
-  std::mutex init_mutex_;  // one init at a time
 };
 
 // service.cc: what the calls have in common.
@@ -113,6 +111,7 @@ void respond_json(serve::Exchange& exchange, unsigned status, std::string json);
 
 EntryInfo entry_info(inside::Entry entry, bool shortened = false);
 // The variables of every command: what the sandbox was given, and that it is one.
-std::vector<std::pair<std::string, std::string>> sandbox_variables(const guest::Settings& settings);
+std::vector<std::pair<std::string, std::string>> sandbox_variables(
+    const std::vector<std::string>& environment);
 
 }  // namespace hearth::envd

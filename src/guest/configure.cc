@@ -98,18 +98,14 @@ void merge_environment(std::vector<std::string>& into, const std::vector<std::st
 
 void configure(const Configuration& configuration, Core& core) {
   check_environment(configuration.environment);
-  Settings settings = core.settings();
-  merge_environment(settings.environment, configuration.environment);
-  if (!configuration.user.empty()) settings.user = configuration.user;
-  if (!configuration.directory.empty()) {
+  if (!configuration.directory.empty())
     check_path("the working directory", configuration.directory);
-    settings.directory = configuration.directory;
-  }
-  if (!configuration.token.empty()) settings.token = configuration.token;
+  const std::string user = configuration.user.empty() ? core.settings().user : configuration.user;
+  find_user_here(user);  // throws when there is nobody of that name
 
   std::vector<ConfiguredFile> wanted = configuration.files;
   for (ConfiguredFile& file : wanted) {
-    if (file.user.empty()) file.user = settings.user;
+    if (file.user.empty()) file.user = user;
   }
   const auto add_to_etc = [&](const char* path, const std::string& text) {
     if (!text.empty())
@@ -118,11 +114,15 @@ void configure(const Configuration& configuration, Core& core) {
   add_to_etc("/etc/hosts", configuration.hosts);
   add_to_etc("/etc/resolv.conf", configuration.resolv_conf);
 
-  find_user_here(settings.user);  // throws when there is nobody of that name
   std::vector<NewFile> files;
   for (const ConfiguredFile& file : wanted) files.emplace_back(file, find_user_here(file.user));
   for (NewFile& file : files) file.put();
-  core.set_settings(std::move(settings));
+  core.change_settings([&](Settings& settings) {
+    merge_environment(settings.environment, configuration.environment);
+    settings.user = user;
+    if (!configuration.directory.empty()) settings.directory = configuration.directory;
+    if (!configuration.token.empty()) settings.token = configuration.token;
+  });
 }
 
 }  // namespace hearth::guest

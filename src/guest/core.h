@@ -5,6 +5,7 @@
 // Thread-safe.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,11 @@ struct Settings {
   std::string token;                     // that surfaces ask strangers for; empty: none
 };
 
+// What of its environment commands are given: all of it, unless it has SUBPROCESS_ENV_PASSTHROUGH.
+// Then PATH, LANG, LC_ALL and the names in that list, separated by commas: keys that the sandbox
+// holds do not reach what a model wrote.
+std::vector<std::string> environment_for_commands(const Settings& settings);
+
 class Core {
  public:
   explicit Core(Settings settings);
@@ -30,8 +36,9 @@ class Core {
   Connection connect();
 
   Settings settings() const;
-  // All of it at once: nobody sees one half.
-  void set_settings(Settings settings);
+  // All of it at once: nobody sees one half, and nobody else's change is lost. What `change` throws
+  // leaves everything as it was.
+  void change_settings(const std::function<void(Settings&)>& change);
 
   // For the server: readable when somebody connected, and who.
   int fd() const { return arrivals_.fd(); }

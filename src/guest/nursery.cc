@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -84,6 +85,15 @@ std::vector<int> borrow(std::span<const linux::Fd> fds) {
   std::vector<int> numbers;
   for (const linux::Fd& fd : fds) numbers.push_back(fd.get());
   return numbers;
+}
+
+// A guest has a few for every command and every connection of its surfaces. Commands get limits of
+// their own.
+void allow_many_descriptors() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) throw_errno("ask for the limit of descriptors");
+  limit.rlim_cur = limit.rlim_max;
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) throw_errno("raise the limit of descriptors");
 }
 
 class Shell {
@@ -198,6 +208,7 @@ class Nursery {
     ::prctl(PR_SET_NAME, "hearth-guest", 0, 0, 0);
     // Whoever holds a pidfd learns of an end; there is nobody here to wait for it.
     ::signal(SIGCHLD, SIG_IGN);
+    allow_many_descriptors();
     make_nursery_root();
     if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) throw_errno("set no_new_privs");
     install_filter(config_.common_filter);

@@ -191,6 +191,19 @@ TEST(Ports, AreThoseThatListen) {
   EXPECT_EQ(parse_listening(text), (std::vector<std::uint16_t>{8080, 49999}));
 }
 
+TEST(Environment, IsPassedOnWhole) {
+  const Settings settings{.environment = {"A=1", "B=2"}};
+  EXPECT_EQ(environment_for_commands(settings), settings.environment);
+}
+
+TEST(Environment, IsPassedOnByName) {
+  const Settings settings{.environment = {"HF_TOKEN=secret", "PATH=/bin", "A=1", "AB=2", "LC_ALL=C",
+                                          "LANG=C", "SUBPROCESS_ENV_PASSTHROUGH=HF_TOKEN",
+                                          "SUBPROCESS_ENV_PASSTHROUGH= A ,,NOT_THERE"}};
+  EXPECT_EQ(environment_for_commands(settings),
+            (std::vector<std::string>{"PATH=/bin", "A=1", "LC_ALL=C", "LANG=C"}));
+}
+
 TEST(Surfaces, HaveNamesAndPorts) {
   EXPECT_EQ(find_surface("code"), Surface::interpreter);
   EXPECT_EQ(find_surface("shell"), std::nullopt);

@@ -21,7 +21,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Connections at once; each costs a descriptor. The next one waits in the listen queue.
+// Connections from outside at once; each costs a descriptor. The next one waits in the listen
+// queue. Surfaces have limits of their own: whatever is asked of them, the engine gets in.
 constexpr std::size_t kMaxClients = 512;
 // A program that takes this long to execve(2) was stopped, by root inside.
 constexpr Duration kSpawnPatience = 10s;
@@ -59,7 +60,7 @@ Server::Server(ServerOptions options, Core& core, Spawner& spawner)
   if (options_.boot) watch(options_.boot.fd(), tag_of(Tag::boot), EPOLLIN);
   watch(core_.fd(), tag_of(Tag::core), EPOLLIN);
   for (const Door& door : options_.doors) watch(door.listen.get(), tag_of(Tag::door), EPOLLIN);
-  if (options_.first_client) add_client(std::move(options_.first_client));
+  if (options_.first_client) add_client(std::move(options_.first_client), /*outer=*/true);
 }
 
 Server::~Server() = default;
@@ -110,7 +111,7 @@ void Server::handle_event(std::uint64_t tag, std::uint32_t events) {
       if (read_output(id)) feed_log_readers();
       return;
     case Tag::core:
-      while (auto arrival = core_.take_arrival()) add_client(std::move(*arrival));
+      while (auto arrival = core_.take_arrival()) add_client(std::move(*arrival), /*outer=*/false);
       return;
     case Tag::door:
       return open_doors();
@@ -130,17 +131,19 @@ void Server::handle_event(std::uint64_t tag, std::uint32_t events) {
 }
 
 void Server::accept_clients() {
-  while (clients_.size() < kMaxClients) {
+  while (outer_clients_ < kMaxClients) {
     auto channel = linux::try_accept(options_.listen.get());
     if (!channel) return;
-    add_client(std::move(*channel));
+    add_client(std::move(*channel), /*outer=*/true);
   }
   // Full: stop looking until somebody leaves.
   watch(options_.listen.get(), tag_of(Tag::listen), 0, /*modify=*/true);
 }
 
-void Server::add_client(linux::Channel channel) {
+void Server::add_client(linux::Channel channel, bool outer) {
   auto client = std::make_unique<Client>();
+  client->outer = outer;
+  if (outer) ++outer_clients_;
   client->id = next_client_++;
   client->channel = std::move(channel);
   watch(client->channel.fd(), tag_of(Tag::client, client->id), EPOLLIN);
@@ -158,6 +161,7 @@ void Server::drop_client(std::uint64_t id) {
   if (found == clients_.end()) return;
   const pid_t command = found->second->command;
   unwatch(found->second->channel.fd());
+  if (found->second->outer) --outer_clients_;
   clients_.erase(found);
   if (id == keeper_) {
     keeper_ = 0;
@@ -253,7 +257,8 @@ void Server::begin_exec(Client& client, const ExecRequest& request, std::vector<
 Server::PendingSpawn Server::plan_exec(const ExecRequest& request, std::vector<linux::Fd> fds) {
   PendingSpawn pending;
   const Settings settings = core_.settings();
-  pending.plan = plan_command(request, {.environment = settings.environment,
+  const std::vector<std::string> environment = environment_for_commands(settings);
+  pending.plan = plan_command(request, {.environment = environment,
                                         .user = settings.user,
                                         .directory = settings.directory,
                                         .limits = options_.limits});

@@ -55,7 +55,7 @@ class Server {
 
   void handle_event(std::uint64_t tag, std::uint32_t events);
   void accept_clients();
-  void add_client(linux::Channel channel);
+  void add_client(linux::Channel channel, bool outer);
   void open_doors();
   void read_client(Client& client);
   void handle_request(Client& client, linux::Message message);
@@ -115,6 +115,7 @@ class Server {
 
   std::map<std::uint64_t, std::unique_ptr<Client>> clients_;
   std::uint64_t next_client_ = 1;
+  std::size_t outer_clients_ = 0;  // of these
   std::map<pid_t, Command> commands_;
   // What detached commands, and whatever they leave running, write to.
   std::map<std::uint64_t, OutputEnd> outputs_;

@@ -41,6 +41,7 @@ struct Server::OutputEnd {
 struct Server::Client {
   std::uint64_t id = 0;
   linux::Channel channel;
+  bool outer = true;      // it came from outside, not from a surface
   pid_t command = 0;      // that runs for it, or 0
   bool spawning = false;  // its command is being born
   bool reading_log = false;

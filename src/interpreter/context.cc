@@ -128,7 +128,7 @@ void Context::execute(serve::Exchange& exchange, std::string code, const Variabl
 }
 
 void Context::run(EventStream& stream, std::string code, const Variables& variables) {
-  const std::vector<std::string> environment = core_.settings().environment;
+  const std::vector<std::string> environment = guest::environment_for_commands(core_.settings());
   Cell cell{.count = kernel_->next_count(),
             .language = language_,
             .code = std::move(code),

@@ -69,7 +69,7 @@ void Kernel::start(guest::Core& core, const std::string& directory) {
   guest::ExecRequest request;
   request.command = kit_.command;
   request.directory = directory;
-  environment_ = settings.environment;
+  environment_ = guest::environment_for_commands(settings);
   connection_.start(
       request, {.input = theirs.get(), .output = output.write.get(), .error = error.write.get()},
       Deadline::after(kStartPatience));

@@ -57,7 +57,7 @@ linux::Fd listen_for_nobody() {
     const auto change = [&core](serve::Exchange& exchange) {
       guest::Settings changed = core.settings();
       changed.environment.push_back(exchange.read_body(4096));
-      core.set_settings(std::move(changed));
+      core.change_settings([&](guest::Settings& settings) { settings = std::move(changed); });
       exchange.respond(http::text_response(200, ""));
     };
     entrances.push_back({.listen = std::move(settings_door.socket), .handler = change});

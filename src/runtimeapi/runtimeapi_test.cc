@@ -58,9 +58,8 @@ class RuntimeApi : public testing::Test {
   }
 
   void set_variable(const std::string& variable) {
-    guest::Settings settings = guest_->core().settings();
-    settings.environment.push_back(variable);
-    guest_->core().set_settings(settings);
+    guest_->core().change_settings(
+        [&](guest::Settings& settings) { settings.environment.push_back(variable); });
   }
 
   http::Response get(const std::string& target) { return client_->ask({.target = target}); }
