@@ -2,6 +2,11 @@
 
 #include <malloc.h>
 
+#include <string_view>
+#include <utility>
+
+#include "envd/envd.h"
+#include "interpreter/interpreter.h"
 #include "runtimeapi/runtimeapi.h"
 #include "sandboxd/sandboxd.h"
 #include "serve/server.h"
@@ -9,15 +14,36 @@
 namespace hearth {
 namespace {
 
-serve::Handler handler_for(guest::Surface surface, guest::Core& core) {
-  if (surface == guest::Surface::runtime_api) return runtimeapi::make_handler(core);
-  if (surface == guest::Surface::sandboxd) return sandboxd::make_handler(core);
-  return [surface](serve::Exchange& exchange) {
-    exchange.respond(http::render_json_problem(
-        {.status = 501,
-         .code = Code::unavailable,
-         .message = fmt::format("surface {} is not built in", static_cast<int>(surface))}));
+// For surfaces whose clients know no tokens of their own: what stands before them (a gateway) adds
+// the sandbox's. Whether they are there may be asked by anybody, as probes do.
+serve::Handler guarded(serve::Handler handler, guest::Core& core, std::string_view probe) {
+  return [handler = std::move(handler), &core, probe](serve::Exchange& exchange) {
+    const std::string token = core.settings().token;
+    const http::Request& request = exchange.request();
+    const bool is_probe = request.method == "GET" && request.path == probe;
+    if (!token.empty() && !is_probe &&
+        !http::equal_constant_time(request.headers.value("X-Access-Token"), token)) {
+      return exchange.respond(http::render_json_problem(
+          {.status = 401,
+           .code = Code::unauthenticated,
+           .message = "this sandbox asks for its token in the header X-Access-Token"}));
+    }
+    handler(exchange);
   };
+}
+
+serve::Handler handler_for(guest::Surface surface, guest::Core& core) {
+  switch (surface) {
+    case guest::Surface::envd:
+      return envd::make_handler(core);
+    case guest::Surface::interpreter:
+      return interpreter::make_handler(core);
+    case guest::Surface::runtime_api:
+      return guarded(runtimeapi::make_handler(core), core, "/");
+    case guest::Surface::sandboxd:
+      break;
+  }
+  return guarded(sandboxd::make_handler(core), core, "/v1/health");
 }
 
 }  // namespace

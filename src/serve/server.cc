@@ -138,7 +138,7 @@ class Server::State {
       if (count == 0) close_stale();
       if (count <= 0) continue;
       if (--waiting_ == 0 && threads_ < options_.threads) start_thread();
-      const std::uint64_t tag = event.data.u64;  // the event is packed: nothing may refer to it
+      const std::uint64_t tag = event.data.u64;  // in a packed struct: nothing may refer to it
       return tag;
     }
   }
