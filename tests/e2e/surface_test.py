@@ -1,4 +1,5 @@
 """What listens in a sandbox, how to reach it from outside, and how a sandbox becomes somebody's."""
+import contextlib
 import http.client
 import json
 import os
@@ -10,6 +11,15 @@ import threading
 import unittest
 
 from hearth import HEARTH, Engine, need_root, wait_until
+
+
+STORM = """import os, time
+while True:
+    try:
+        if os.fork() == 0: time.sleep(1000)
+    except OSError:
+        pass
+"""
 
 
 class SurfaceCase(unittest.TestCase):
@@ -57,9 +67,9 @@ class Forward(SurfaceCase):
         port = self.forward(box, 7777)
         self.inside(box, "echo from inside > /root/page")
         for _ in range(3):
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-            connection.request("GET", "/page")
-            self.assertEqual(connection.getresponse().read(), b"from inside\n")
+            with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=10)) as connection:
+                connection.request("GET", "/page")
+                self.assertEqual(connection.getresponse().read(), b"from inside\n")
 
     def test_many_at_once_and_a_lot(self):
         box = self.run_box()
@@ -133,6 +143,106 @@ class Ports(SurfaceCase):
         box = self.run_box("--serve", "sandboxd:1234")
         self.assertEqual(self.hearth("ports", box).stdout, "1234\n")
         self.assertEqual(self.hearth("ports", self.run_box()).stdout, "")
+
+
+class Hostile(SurfaceCase):
+    """Whatever runs inside, and whoever asks: the surfaces answer, and only whom they should."""
+
+    def serve(self, *words):
+        self.box = self.run_box("--serve", "all", *words)
+        self.port = {surface: self.forward(self.box, port) for surface, port in
+                     (("envd", 49983), ("code", 49999), ("runtime-api", 8888), ("sandboxd", 8080))}
+
+    def ask(self, surface, method, target, body=None, **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port[surface], timeout=30)
+        with contextlib.closing(connection):
+            connection.request(method, target, body, {name.replace("_", "-"): value for name, value in headers.items()})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+
+    def execute(self, command):
+        status, body = self.ask("runtime-api", "POST", "/execute", json.dumps({"command": command}),
+                                Content_Type="application/json")
+        self.assertEqual(status, 200, body)
+        return json.loads(body)
+
+    def assert_answers(self):
+        self.assertEqual(self.ask("envd", "GET", "/health")[0], 204)
+        self.assertEqual(self.ask("code", "GET", "/health")[0], 200)
+        self.assertEqual(self.ask("runtime-api", "GET", "/")[0], 200)
+        self.assertEqual(self.ask("sandboxd", "GET", "/v1/health")[0], 200)
+
+    def test_kill_everything(self):
+        self.serve()
+        self.hearth("exec", "-d", self.box, "--", "sleep", "1000")
+        self.execute("sh -c 'kill -9 -1'")
+        self.assertNotIn("sleep", self.inside(self.box, "ps axo args | grep '[s]leep' || true"))
+        self.assert_answers()
+        self.assertEqual(self.execute("echo alive")["stdout"], "alive\n")
+
+    def test_a_fork_storm(self):
+        self.serve("--pids", "64")
+        self.hearth("exec", "-d", self.box, "--", "python3", "-c", STORM)
+        wait_until(lambda: self.execute("echo no room")["exit_code"] != 0, what="as many as there may be")
+        self.assert_answers()
+
+    def test_no_memory(self):
+        self.serve("--memory", "64m")
+        self.assertEqual(self.execute("python3 -c 'bytearray(10**9)'")["exit_code"], -9)
+        self.assert_answers()
+        self.assertEqual(self.execute("echo alive")["stdout"], "alive\n")
+
+    def test_a_full_disk(self):
+        self.serve("--disk", "8m")
+        self.assertNotEqual(self.execute("dd if=/dev/zero of=/fill bs=1M count=20")["exit_code"], 0)
+        status, body = self.ask("sandboxd", "PUT", "/v1/files/large", b"x" * 100_000)
+        self.assertEqual(status, 500, body)
+        self.assertIn(b"ENOSPC", body)
+        status, body = self.ask("envd", "POST", "/files?path=/large&username=root", b"x" * 100_000,
+                                Content_Type="application/octet-stream")
+        self.assertEqual(status, 507, body)
+        self.assert_answers()
+        self.execute("rm /fill")
+        self.assertEqual(self.ask("sandboxd", "PUT", "/v1/files/large", b"x" * 100_000)[0], 204)
+
+    def test_orphans_by_the_thousand(self):
+        self.serve("--pids", "0")
+        done = self.execute("""python3 -c 'import os
+for _ in range(3000):
+    if (child := os.fork()) == 0:
+        os.fork()
+        os._exit(0)
+    os.waitpid(child, 0)'""")
+        self.assertEqual(done["exit_code"], 0, done)
+        wait_until(lambda: self.execute("sh -c 'ps axo stat | grep -c Z'")["stdout"] == "0\n", what="no zombie left")
+
+    def test_a_folder_that_is_gone(self):
+        self.serve()
+        self.execute("rm -r /app")
+        self.assertEqual(self.execute("pwd")["stdout"], "/app\n")
+
+    def test_commands_have_nothing_of_the_guest(self):
+        self.serve("-e", "HF_TOKEN=secret", "-e", "SUBPROCESS_ENV_PASSTHROUGH=GOOD", "-e", "GOOD=1")
+        said = self.execute("sh -c 'env; ls /proc/self/fd'")["stdout"]
+        self.assertNotIn("HF_TOKEN", said)
+        self.assertIn("GOOD=1\n", said)
+        self.assertEqual(said.split()[-4:], ["0", "1", "2", "3"])  # ls has the folder open
+
+    def test_a_token(self):
+        with tempfile.NamedTemporaryFile("w") as token:
+            token.write("sesame\n")
+            token.flush()
+            self.serve("--token-file", token.name)
+        doors = (("envd", "GET", "/envs"), ("runtime-api", "GET", "/exists/x"), ("sandboxd", "GET", "/v1/metadata"))
+        for surface, method, target in doors:
+            self.assertEqual(self.ask(surface, method, target)[0], 401, surface)
+            self.assertEqual(self.ask(surface, method, target, X_Access_Token="wrong")[0], 401, surface)
+            self.assertEqual(self.ask(surface, method, target, X_Access_Token="sesame")[0], 200, surface)
+        cell = json.dumps({"code": "1"})
+        self.assertEqual(self.ask("code", "POST", "/execute", cell, Content_Type="application/json")[0], 401)
+        self.assert_answers()
+        self.assertNotIn("sesame", self.hearth("exec", self.box, "--", "env").stdout)
+        self.assertNotIn("sesame", self.hearth("inspect", self.box).stdout)
 
 
 class Configure(SurfaceCase):
