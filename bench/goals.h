@@ -26,6 +26,7 @@ struct Goal {
 };
 
 std::span<const Goal> runtime_goals();
+std::span<const Goal> guest_goals();
 
 // A line a goal: reached or missed, and by what factor, of this run's figures; where there is the
 // case with gaps, of that too. "not measured" when a figure is missing.

@@ -49,6 +49,11 @@ std::uint64_t process_kib(pid_t pid) {
   return sum_of_lines(fmt::format("/proc/{}/smaps_rollup", pid), kNames);
 }
 
+std::uint64_t resident_kib(pid_t pid) {
+  constexpr std::string_view kNames[] = {"Rss"};
+  return sum_of_lines(fmt::format("/proc/{}/smaps_rollup", pid), kNames);
+}
+
 std::uint64_t trees_kib(const std::vector<pid_t>& roots) {
   std::set<pid_t> all;
   for (const pid_t root : roots) {

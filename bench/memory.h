@@ -21,6 +21,9 @@ std::uint64_t process_kib(pid_t pid);
 // The same of all processes at or below the roots, each once.
 std::uint64_t trees_kib(const std::vector<pid_t>& roots);
 
+// All that a process has in memory, what it shares with others included (Rss).
+std::uint64_t resident_kib(pid_t pid);
+
 // A line of /proc/meminfo: "Slab", "MemAvailable".
 std::uint64_t meminfo_kib(std::string_view name);
 

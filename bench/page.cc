@@ -5,12 +5,17 @@
 namespace hearth::bench {
 
 std::span<const Page> all_pages() {
-  static constexpr std::array<Page, 1> kPages = {{
+  static constexpr std::array<Page, 2> kPages = {{
       {.name = "runtime",
        .title = "what a sandbox costs: to make, to use, to keep",
        .list = &list_runtime_page,
        .run = &run_runtime_page,
        .goals = &runtime_goals},
+      {.name = "guest",
+       .title = "what it costs to ask a sandbox for something, over each of its surfaces",
+       .list = &list_guest_page,
+       .run = &run_guest_page,
+       .goals = &guest_goals},
   }};
   return kPages;
 }

@@ -45,4 +45,8 @@ std::span<const Page> all_pages();
 std::string list_runtime_page();
 Results run_runtime_page(const PageOptions& options);
 
+// What it costs to ask a sandbox for something, over each of its surfaces.
+std::string list_guest_page();
+Results run_guest_page(const PageOptions& options);
+
 }  // namespace hearth::bench
