@@ -12,31 +12,15 @@
 
 #include "base/error.h"
 #include "guest/boot.h"
-#include "guest/command_line.h"
 #include "guest/process_tree.h"
 #include "guest/server_internal.h"
 
 namespace hearth::guest {
 namespace {
 
-using namespace std::chrono_literals;
-
 // Connections from outside at once; each costs a descriptor. The next one waits in the listen
 // queue. Surfaces have limits of their own: whatever is asked of them, the engine gets in.
 constexpr std::size_t kMaxClients = 512;
-// A program that takes this long to execve(2) was stopped, by root inside.
-constexpr Duration kSpawnPatience = 10s;
-// Commands that wait to be born. A sandbox starved of CPU starts them slowly.
-constexpr std::size_t kMaxPending = 1024;
-
-Deadline deadline_of(const ExecRequest& request) {
-  // A time beyond a century is as good as none, and would overflow.
-  constexpr std::uint64_t kCentury = 100ull * 365 * 24 * 3600 * 1000;
-  if (request.timeout_milliseconds == 0 || request.timeout_milliseconds > kCentury) {
-    return Deadline::never();
-  }
-  return Deadline::after(std::chrono::milliseconds(request.timeout_milliseconds));
-}
 
 }  // namespace
 
@@ -236,118 +220,6 @@ void Server::signal_command(Client& client, const SignalRequest& request) {
   }
   const pid_t target = request.to_group ? -command : command;
   ::kill(target, static_cast<int>(request.signal));
-}
-
-void Server::begin_exec(Client& client, const ExecRequest& request, std::vector<linux::Fd> fds) {
-  if (pending_.size() >= kMaxPending)
-    fail(Code::exhausted, "too many commands are being started at once");
-  if (stop_client_ != 0) fail(Code::conflict, "the sandbox is being stopped");
-  std::shared_ptr<Lasting> lasting;
-  if (request.restart != Restart::never) {
-    if (!request.detached) fail(Code::invalid, "only a detached command can be started again");
-    lasting = std::make_shared<Lasting>();
-    lasting->request = request;
-  }
-  PendingSpawn pending = plan_exec(request, std::move(fds));
-  pending.client = client.id;
-  client.spawning = true;
-  enqueue(std::move(pending), std::move(lasting));
-}
-
-Server::PendingSpawn Server::plan_exec(const ExecRequest& request, std::vector<linux::Fd> fds) {
-  PendingSpawn pending;
-  const Settings settings = core_.settings();
-  const std::vector<std::string> environment = environment_for_commands(settings);
-  pending.plan = plan_command(request, {.environment = environment,
-                                        .user = settings.user,
-                                        .directory = settings.directory,
-                                        .limits = options_.limits});
-  pending.deadline = deadline_of(request);
-  pending.detached = request.detached;
-  pending.only_end = request.only_end && !request.detached && !request.terminal;
-  if (request.detached) {
-    plan_detached(pending, request);
-  } else if (request.terminal) {
-    pending.terminal = plan_terminal(pending, request);
-  } else {
-    if (fds.size() != 3) fail(Code::invalid, "a command needs 3 descriptors, {} came", fds.size());
-    pending.stdio = std::move(fds);
-  }
-  return pending;
-}
-
-void Server::enqueue(PendingSpawn pending, std::shared_ptr<Lasting> lasting) {
-  pending.lasting = std::move(lasting);
-  pending_.push_back(std::move(pending));
-  if (spawner_.busy()) return hurry_spawner();
-  spawn_next();
-}
-
-// Somebody waits for a result that the spawner may not mean to tell of.
-void Server::hurry_spawner() {
-  spawner_.tell_after_all();
-  read_spawner();
-}
-
-void Server::spawn_next() {
-  if (pending_.empty() || spawner_.busy()) return;
-  pending_.front().patience = Deadline::after(kSpawnPatience);
-  spawner_.begin(pending_.front().plan, std::move(pending_.front().stdio),
-                 /*tell=*/!pending_.front().only_end || pending_.size() > 1);
-}
-
-void Server::read_spawner() {
-  const std::optional<SpawnResult> result = spawner_.take_result();
-  if (!result) return;
-  PendingSpawn pending = std::move(pending_.front());
-  pending_.pop_front();
-  spawn_next();
-  finish_spawn(std::move(pending), *result);
-}
-
-void Server::finish_spawn(PendingSpawn pending, const SpawnResult& result) {
-  const auto found = clients_.find(pending.client);
-  Client* client = found == clients_.end() ? nullptr : found->second.get();
-  if (client != nullptr) client->spawning = false;
-  try {
-    if (result.failed != SpawnStep::none) {
-      early_ends_.erase(result.pid);
-      const Failed failure = describe_failure(pending.plan, result);
-      if (client != nullptr) reply(*client, failure);
-      return;
-    }
-    Command command;
-    command.client = pending.detached || client == nullptr ? 0 : client->id;
-    command.deadline = pending.deadline;
-    command.lasting = pending.lasting;
-    command.started = std::chrono::system_clock::now();
-    command.number = next_command_++;
-    command.detached = pending.detached;
-    command.input = std::move(pending.input);
-    for (OutputEnd& output : pending.outputs) {
-      const std::uint64_t id = next_output_++;
-      output.source = command.number;
-      if (!held_back_) watch(output.fd.get(), tag_of(Tag::output, id), EPOLLIN);
-      outputs_.emplace(id, std::move(output));
-    }
-    commands_.emplace(result.pid, std::move(command));
-    if (client != nullptr) {
-      if (!pending.detached) client->command = result.pid;
-      if (!pending.only_end) {
-        reply(*client, Started{.pid = static_cast<std::uint32_t>(result.pid)},
-              pending.terminal.get());
-      }
-    } else if (!pending.detached) {
-      kill_tree(proc_.get(), result.pid);
-    }
-  } catch (const Error&) {
-    drop_client(pending.client);
-  }
-  if (const auto ended = early_ends_.find(result.pid); ended != early_ends_.end()) {
-    const linux::ExitStatus status = ended->second;
-    early_ends_.erase(ended);
-    command_ended(result.pid, status);
-  }
 }
 
 void Server::reap_children() {

@@ -38,6 +38,9 @@ struct Server::OutputEnd {
   std::uint64_t source = 0;  // number of the command
 };
 
+// A program that takes this long to execve(2) was stopped, by root inside.
+inline constexpr Duration kSpawnPatience = std::chrono::seconds(10);
+
 struct Server::Client {
   std::uint64_t id = 0;
   linux::Channel channel;

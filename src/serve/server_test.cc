@@ -28,6 +28,9 @@ class Serve : public testing::Test {
     return TestClient(port_);
   }
 
+  // For handlers that borrow from the test: at its end they are over.
+  void stop() { server_.reset(); }
+
   std::uint16_t port_ = 0;
   std::unique_ptr<Server> server_;
 };
@@ -85,6 +88,7 @@ TEST_F(Serve, StreamsPieceByPiece) {
   first_seen.count_down();
   EXPECT_EQ(client.receive_piece(), "two");
   EXPECT_EQ(client.receive_piece(), std::nullopt);
+  stop();
 }
 
 TEST_F(Serve, SendsFiles) {
@@ -99,6 +103,7 @@ TEST_F(Serve, SendsFiles) {
   EXPECT_EQ(client.ask({}).body, text.substr(10));
   EXPECT_EQ(client.ask({.method = "HEAD"}).body, "");
   EXPECT_EQ(client.ask({}).body.size(), text.size() - 10);
+  stop();
 }
 
 TEST_F(Serve, SpeaksWithOldClients) {
@@ -183,6 +188,7 @@ TEST_F(Serve, ServesWhileOthersBlock) {
   EXPECT_EQ(quick.ask({}).status, 204U);
   go.count_down();
   for (TestClient& client : blocked) EXPECT_EQ(client.receive().status, 204U);
+  stop();
 }
 
 TEST_F(Serve, NoticesThatAPeerLeft) {
@@ -195,6 +201,7 @@ TEST_F(Serve, NoticesThatAPeerLeft) {
   client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
   client.close();
   noticed.wait();
+  stop();
 }
 
 TEST_F(Serve, ClosesTheOldestWhenThereAreTooMany) {
@@ -216,7 +223,7 @@ TEST_F(Serve, LosesPatienceWithASlowHead) {
 TEST_F(Serve, EndsWithItsConnections) {
   TestClient client = start([](Exchange& exchange) { exchange.read_body(100); });
   client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n");
-  server_.reset();  // does not wait for the 50 bytes
+  stop();  // does not wait for the 50 bytes
   SUCCEED();
 }
 
