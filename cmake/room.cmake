@@ -42,6 +42,10 @@ function(hearth_test target label sources)
   endif()
   add_executable(${target} ${sources})
   target_link_libraries(${target} PRIVATE ${ARGN} GTest::gtest_main)
+  if(NOT HEARTH_SANITIZE)
+    # What is tested is optimised; its tests need not be, and compile in half the time.
+    target_compile_options(${target} PRIVATE -O0 -U_FORTIFY_SOURCE)
+  endif()
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   # The kernel's own limits and clean-up are what kernel tests look at: one at a time.
   set(serial OFF)
