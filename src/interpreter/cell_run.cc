@@ -15,8 +15,7 @@ using namespace std::chrono_literals;
 using SteadyClock = std::chrono::steady_clock;
 
 // How long to look for the answer before sleeping: waking up costs as much as a small cell takes.
-// (The kernel does not do the same for the next cell: where processors are scarce it only keeps the
-// client from them. That was measured.)
+// (The kernel does the same for the next cell, for longer: see drivers/python/driver.py.)
 constexpr Duration kSpin = 50us;
 
 // Events wait this long for others to go with; the second is for cells that never pause.
