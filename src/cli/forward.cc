@@ -1,5 +1,3 @@
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -12,6 +10,7 @@
 #include "cli/signals.h"
 #include "cli/surface.h"
 #include "guest/client.h"
+#include "linux/tcp.h"
 #include "runtime/client.h"
 
 namespace hearth::cli {
@@ -27,21 +26,8 @@ struct Entrance {
 };
 
 Entrance listen_on(const ForwardedPort& port) {
-  linux::Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket) throw_errno("make a socket");
-  const int on = 1;
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(port.local);
-  socklen_t size = sizeof address;
-  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-      ::listen(socket.get(), SOMAXCONN) != 0 ||
-      ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    throw_errno("listen on 127.0.0.1:{}", port.local);
-  }
-  return {.socket = std::move(socket), .local = ntohs(address.sin_port), .inside = port.inside};
+  linux::TcpListener listener = linux::listen_tcp(linux::kLoopback, port.local, SOMAXCONN);
+  return {.socket = std::move(listener.socket), .local = listener.port, .inside = port.inside};
 }
 
 class Forwarder {

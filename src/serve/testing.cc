@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "http/head.h"
+#include "linux/tcp.h"
 
 namespace hearth::serve {
 namespace {
@@ -23,17 +24,8 @@ sockaddr_in loopback(std::uint16_t port) {
 }  // namespace
 
 Listening listen_on_loopback() {
-  Listening listening;
-  listening.socket = linux::Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  sockaddr_in address = loopback(0);
-  socklen_t size = sizeof address;
-  if (::bind(listening.socket.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
-      ::listen(listening.socket.get(), 128) != 0 ||
-      ::getsockname(listening.socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    throw_errno("listen on the loopback");
-  }
-  listening.port = ntohs(address.sin_port);
-  return listening;
+  linux::TcpListener listener = linux::listen_tcp(linux::kLoopback, 0, 128);
+  return {.socket = std::move(listener.socket), .port = listener.port};
 }
 
 TestClient::TestClient(std::uint16_t port)
