@@ -1,0 +1,61 @@
+#include "model/json.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace hearth::model {
+namespace {
+
+TEST(Json, TellsWhichMembersCameTwice) {
+  const ParsedJson parsed = parse_json(R"({"a":[{"b":1},{"b":1,"c":2,"b":3}],"d":{"e":1,"e":2}})");
+
+  EXPECT_EQ(parsed.duplicates, (std::vector<std::string>{"a[1].b", "d.e"}));
+  EXPECT_EQ(number_at(parsed.value, {"d", "e"}), 2);
+}
+
+TEST(Json, RefusesWhatIsNoJson) {
+  for (const char* text : {"", "{", "{\"a\":}", "[1,]", "{} x", "nul", "\"\xff\"", "01"})
+    EXPECT_THROW(parse_json(text), Error) << text;
+}
+
+TEST(Json, RefusesDeepNesting) {
+  EXPECT_NO_THROW(parse_json(std::string(100, '[') + std::string(100, ']')));
+  EXPECT_THROW(parse_json(std::string(100'000, '[')), Error);
+  EXPECT_THROW(parse_yaml(std::string(100'000, '[')), Error);
+  EXPECT_THROW(parse_yaml(std::string(5'000, '{')), Error);
+}
+
+TEST(Json, ComparesAsJson) {
+  const auto same = [](const char* left, const char* right) {
+    return is_same(parse_json(left).value, parse_json(right).value);
+  };
+
+  EXPECT_TRUE(same(R"({"a":1,"b":[2]})", R"({"b":[2.0],"a":1})"));
+  EXPECT_FALSE(same(R"({"a":1})", R"({"a":1,"b":null})"));
+  EXPECT_FALSE(same("[1,2]", "[2,1]"));
+}
+
+TEST(Yaml, ReadsScalarsAsKubernetesDoes) {
+  const Json value =
+      parse_yaml(
+          "a: 1\nb: 1.5\nc: yes\nd: 'true'\ne: true\nf:\ng: 1Gi\nh: \"3\"\ni: [a, {b: -2}]\n")
+          .value;
+
+  EXPECT_EQ(
+      to_text(value),
+      R"({"a":1,"b":1.5E0,"c":"yes","d":"true","e":true,"f":null,"g":"1Gi","h":"3","i":["a",{"b":-2}]})");
+}
+
+TEST(Yaml, ReadsJsonToo) {
+  EXPECT_EQ(to_text(parse_yaml(R"({"a": {"b": ["c"]}})").value), R"({"a":{"b":["c"]}})");
+}
+
+TEST(Yaml, TellsDuplicatesAndRefusesAliases) {
+  EXPECT_EQ(parse_yaml("a:\n- b: 1\n  b: 2\n").duplicates, std::vector<std::string>{"a[0].b"});
+  EXPECT_THROW(parse_yaml("a: &x [1]\nb: *x\n"), Error);
+  EXPECT_THROW(parse_yaml("a: [1\nb"), Error);
+}
+
+}  // namespace
+}  // namespace hearth::model
