@@ -1,0 +1,2 @@
+#include "apiserver/catalogue.h"
+#include "apiserver/strategy.h"
