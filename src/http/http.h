@@ -57,9 +57,10 @@ struct Request {
   std::string query;  // of the target, without '?', still percent-encoded; see query_parameters()
   std::string host;   // authority of an absolute target, otherwise the Host field; with its port
   std::vector<std::pair<std::string, std::string>> parameters;  // of the route's pattern, decoded
-  std::string peer;              // "127.0.0.1:4711", "unix", "memory"
-  std::string peer_certificate;  // common name of a verified client certificate
-  std::string principal;         // who asks: for the router's guard to set
+  std::string peer;                      // "127.0.0.1:4711", "unix", "memory"
+  std::string peer_certificate;          // common name of a verified client certificate
+  std::vector<std::string> peer_groups;  // its organisations, in their order
+  std::string principal;                 // who asks: for the router's guard to set
 
   // A parameter of the route's pattern. Asking for one that the pattern lacks is our mistake:
   // throws Error(internal).

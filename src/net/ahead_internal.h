@@ -38,6 +38,7 @@ class AheadStream final : public ByteStream {
   void cut() override { stream_.cut(); }
   std::string peer() const override { return stream_.peer(); }
   std::string peer_certificate() const override { return stream_.peer_certificate(); }
+  std::vector<std::string> peer_groups() const override { return stream_.peer_groups(); }
 
  private:
   std::unique_ptr<ByteStream> owned_;  // or null

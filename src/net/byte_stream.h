@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -57,8 +58,9 @@ class ByteStream {
   // Closes at once; whatever waits ends with an error. Idempotent.
   virtual void cut() = 0;
 
-  virtual std::string peer() const = 0;              // as in Request::peer
-  virtual std::string peer_certificate() const = 0;  // as in Request::peer_certificate
+  virtual std::string peer() const = 0;                      // as in Request::peer
+  virtual std::string peer_certificate() const = 0;          // as in Request::peer_certificate
+  virtual std::vector<std::string> peer_groups() const = 0;  // as in Request::peer_groups
 };
 
 }  // namespace hearth::net

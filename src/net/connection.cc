@@ -109,6 +109,7 @@ std::optional<Problem> Connection::accept_head(Request& request) {
   request.headers = std::move(head.headers);
   request.peer = stream_.peer();
   request.peer_certificate = stream_.peer_certificate();
+  request.peer_groups = stream_.peer_groups();
   if (request.method == "CONNECT") return Problem{501, Code::invalid, "no tunnels here"};
   const auto target = parse_target(request.target);
   if (!target) return Problem{400, Code::invalid, "malformed request target"};

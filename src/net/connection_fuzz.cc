@@ -54,6 +54,7 @@ class MemoryStream final : public ByteStream {
   void cut() override { is_cut_ = true; }
   std::string peer() const override { return "memory"; }
   std::string peer_certificate() const override { return {}; }
+  std::vector<std::string> peer_groups() const override { return {}; }
 
   bool is_cut() const { return is_cut_; }
   const std::string& output() const { return output_; }

@@ -34,6 +34,12 @@ void extend(X509* certificate, int id, const std::string& value) {
   X509_add_ext(certificate, extension.get(), -1);
 }
 
+void add_name(X509* certificate, const char* kind, const std::string& name) {
+  X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), kind, MBSTRING_UTF8,
+                             reinterpret_cast<const unsigned char*>(name.data()),
+                             static_cast<int>(name.size()), -1, 0);
+}
+
 Certificate unsigned_certificate(const std::string& common_name, EVP_PKEY* key) {
   static std::atomic<long> serial = 1;
   constexpr long kDay = 24L * 60 * 60;
@@ -43,9 +49,7 @@ Certificate unsigned_certificate(const std::string& common_name, EVP_PKEY* key) 
   X509_gmtime_adj(X509_getm_notBefore(certificate.get()), -kDay);
   X509_gmtime_adj(X509_getm_notAfter(certificate.get()), kDay);
   X509_set_pubkey(certificate.get(), key);
-  X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate.get()), "CN", MBSTRING_UTF8,
-                             reinterpret_cast<const unsigned char*>(common_name.c_str()), -1, -1,
-                             0);
+  add_name(certificate.get(), "CN", common_name);
   return certificate;
 }
 
@@ -62,9 +66,12 @@ Certificate read_certificate(const std::string& pem) {
 }  // namespace
 
 Identity make_identity(const std::string& common_name, const std::string& subject_alt,
-                       const Identity* signer) {
+                       const Identity* signer, const std::vector<std::string>& groups,
+                       const std::string& extended_usage) {
   const Key key(EVP_EC_gen("P-256"));
   const Certificate certificate = unsigned_certificate(common_name, key.get());
+  for (const std::string& group : groups) add_name(certificate.get(), "O", group);
+  if (!extended_usage.empty()) extend(certificate.get(), NID_ext_key_usage, extended_usage);
   if (!subject_alt.empty()) extend(certificate.get(), NID_subject_alt_name, subject_alt);
   if (signer != nullptr) {
     const Certificate issuer = read_certificate(signer->certificate.text);

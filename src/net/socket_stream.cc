@@ -88,6 +88,7 @@ class SocketStream final : public ByteStream {
   void cut() override;
   std::string peer() const override { return peer_; }
   std::string peer_certificate() const override { return peer_certificate_; }
+  std::vector<std::string> peer_groups() const override { return peer_groups_; }
 
  private:
   asio::awaitable<void> say_goodbye(Duration patience);
@@ -103,6 +104,7 @@ class SocketStream final : public ByteStream {
   int writes_this_turn_ = 0;
   std::string peer_;
   std::string peer_certificate_;
+  std::vector<std::string> peer_groups_;
 };
 
 asio::awaitable<error_code> SocketStream::shake_hands(asio::ssl::stream_base::handshake_type type,
@@ -111,7 +113,10 @@ asio::awaitable<error_code> SocketStream::shake_hands(asio::ssl::stream_base::ha
   const auto slot = reading_.start(patience, state.slot());
   auto token = asio::bind_cancellation_slot(slot, asio::as_tuple(asio::use_awaitable));
   const auto [error] = co_await tls_->async_handshake(type, token);
-  if (!error) peer_certificate_ = verified_common_name(ssl());
+  if (!error) {
+    peer_certificate_ = verified_common_name(ssl());
+    peer_groups_ = verified_organisations(ssl());
+  }
   co_return reading_.end(error);
 }
 

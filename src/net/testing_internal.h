@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "net/tls.h"
@@ -68,8 +69,11 @@ struct Identity {
 };
 
 // A certificate for `common_name`, also as DNS name or address ("IP:127.0.0.1") `subject_alt`,
-// signed by `signer`; without one by itself, as an authority.
+// signed by `signer`; without one by itself, as an authority. Of the organisations
+// `groups`; for `extended_usage` only ("serverAuth"), if given.
 Identity make_identity(const std::string& common_name, const std::string& subject_alt = {},
-                       const Identity* signer = nullptr);
+                       const Identity* signer = nullptr,
+                       const std::vector<std::string>& groups = {},
+                       const std::string& extended_usage = {});
 
 }  // namespace hearth::net

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 #include <string_view>
+#include <vector>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/address.hpp>
@@ -70,6 +71,24 @@ int choose_protocol(SSL*, const unsigned char** out, unsigned char* out_length,
   return SSL_TLSEXT_ERR_OK;
 }
 
+// Every entry of one kind in the subject of a verified certificate. The bytes, not a C string: a
+// NUL inside would cut a name short, and make it another's.
+std::vector<std::string> verified_names(SSL* ssl, int kind) {
+  X509* certificate = SSL_get0_peer_certificate(ssl);
+  if (certificate == nullptr || SSL_get_verify_result(ssl) != X509_V_OK) return {};
+  const X509_NAME* subject = X509_get_subject_name(certificate);
+  std::vector<std::string> names;
+  for (int at = -1; (at = X509_NAME_get_index_by_NID(subject, kind, at)) >= 0;) {
+    const ASN1_STRING* value = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at));
+    unsigned char* utf8 = nullptr;
+    const int length = ASN1_STRING_to_UTF8(&utf8, value);
+    if (length < 0) return {};
+    names.emplace_back(reinterpret_cast<char*>(utf8), static_cast<std::size_t>(length));
+    OPENSSL_free(utf8);
+  }
+  return names;
+}
+
 }  // namespace
 
 std::shared_ptr<TlsContext> make_tls_context(const TlsServerOptions& options) {
@@ -128,19 +147,12 @@ std::string tls_failure(SSL* ssl, const error_code& error) {
 }
 
 std::string verified_common_name(SSL* ssl) {
-  X509* certificate = SSL_get0_peer_certificate(ssl);
-  if (certificate == nullptr || SSL_get_verify_result(ssl) != X509_V_OK) return {};
-  // A name with a NUL inside would be cut short by whoever reads it as a C string: take the bytes.
-  const X509_NAME* subject = X509_get_subject_name(certificate);
-  const int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
-  if (at < 0) return {};
-  const ASN1_STRING* value = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at));
-  unsigned char* utf8 = nullptr;
-  const int length = ASN1_STRING_to_UTF8(&utf8, value);
-  if (length < 0) return {};
-  std::string name(reinterpret_cast<char*>(utf8), static_cast<std::size_t>(length));
-  OPENSSL_free(utf8);
-  return name;
+  const auto names = verified_names(ssl, NID_commonName);
+  return names.empty() ? std::string() : names.front();
+}
+
+std::vector<std::string> verified_organisations(SSL* ssl) {
+  return verified_names(ssl, NID_organizationName);
 }
 
 }  // namespace hearth::net

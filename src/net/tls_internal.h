@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <boost/asio/ssl/context.hpp>
 
@@ -24,6 +25,8 @@ void expect_server(SSL* ssl, const TlsContext& context, const std::string& host)
 // Why a handshake failed, for a person. OpenSSL knows more than the error code says.
 std::string tls_failure(SSL* ssl, const boost::system::error_code& error);
 
+// Of the peer's certificate, if there is one and it was verified.
 std::string verified_common_name(SSL* ssl);
+std::vector<std::string> verified_organisations(SSL* ssl);
 
 }  // namespace hearth::net

@@ -23,6 +23,11 @@ class TlsTest : public testing::Test {
     options_.tls->key = server_identity_.key;
     router_.add("GET", "/who",
                 [](const Request& r) { return text_response(200, r.peer_certificate); });
+    router_.add("GET", "/groups", [](const Request& r) {
+      std::string all;
+      for (const std::string& group : r.peer_groups) all += group + ";";
+      return text_response(200, all);
+    });
     router_.add("POST", "/echo", [](const Request& r) { return text_response(200, r.body); },
                 {.max_body_bytes = 8 << 20});
   }
@@ -115,6 +120,38 @@ TEST_F(TlsTest, ClientCertificatesAreVerifiedAndTold) {
       failure(
           {.ca = authority_.certificate, .certificate = mallory.certificate, .key = mallory.key}),
       Code::unavailable);
+}
+
+TEST_F(TlsTest, TheOrganisationsOfAClientCertificateAreItsGroups) {
+  options_.tls->client_ca = authority_.certificate;
+  start();
+  const std::string with_nul("sys\0tem", 7);
+  const Identity alice =
+      make_identity("alice", {}, &authority_, {"system:masters", "devs", with_nul});
+  const Identity loner = make_identity("loner", {}, &authority_);
+  const auto groups_of = [&](const Identity& identity) {
+    return fetch({.ca = authority_.certificate,
+                  .certificate = identity.certificate,
+                  .key = identity.key},
+                 {.target = "/groups"})
+        .body;
+  };
+
+  EXPECT_EQ(groups_of(alice), "system:masters;devs;" + with_nul + ";");
+  EXPECT_EQ(groups_of(loner), "");
+  EXPECT_EQ(fetch({.ca = authority_.certificate}, {.target = "/groups"}).body, "");
+}
+
+TEST_F(TlsTest, AServersCertificateIsNoClients) {
+  options_.tls->client_ca = authority_.certificate;
+  start();
+  const Identity other_server =
+      make_identity("server", "DNS:other.test", &authority_, {}, "serverAuth");
+
+  EXPECT_EQ(failure({.ca = authority_.certificate,
+                     .certificate = other_server.certificate,
+                     .key = other_server.key}),
+            Code::unavailable);
 }
 
 TEST_F(TlsTest, ClientCertificatesCanBeRequired) {
