@@ -37,6 +37,24 @@ void remove_folder(int dir_fd, const std::string& name, dev_t device, int depth)
   }
 }
 
+std::string fresh_name(const std::string& name) {
+  return name + ".new";
+}
+
+// The bytes in a new file beside the old one.
+Fd write_fresh(int dir_fd, const std::string& name, std::string_view bytes) {
+  const std::string fresh = fresh_name(name);
+  ::unlinkat(dir_fd, fresh.c_str(), 0);
+  Fd file = open_at(dir_fd, fresh, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0600);
+  write_all(file.get(), bytes);
+  return file;
+}
+
+void put_in_place(int dir_fd, const std::string& name) {
+  if (::renameat(dir_fd, fresh_name(name).c_str(), dir_fd, name.c_str()) != 0)
+    throw_errno("replace '{}'", name);
+}
+
 }  // namespace
 
 std::vector<std::string> list_folder(int dir_fd) {
@@ -68,14 +86,14 @@ void remove_all_at(int dir_fd, const std::string& name) {
 }
 
 void replace_file_at(int dir_fd, const std::string& name, std::string_view bytes) {
-  const std::string fresh = name + ".new";
-  ::unlinkat(dir_fd, fresh.c_str(), 0);
-  {
-    const Fd file = open_at(dir_fd, fresh, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0600);
-    write_all(file.get(), bytes);
-  }
-  if (::renameat(dir_fd, fresh.c_str(), dir_fd, name.c_str()) != 0)
-    throw_errno("replace '{}'", name);
+  write_fresh(dir_fd, name, bytes);
+  put_in_place(dir_fd, name);
+}
+
+void replace_file_durably_at(int dir_fd, const std::string& name, std::string_view bytes) {
+  const Fd file = write_fresh(dir_fd, name, bytes);
+  if (::fsync(file.get()) != 0) throw_errno("write '{}' to the disk", name);
+  put_in_place(dir_fd, name);
 }
 
 }  // namespace hearth::linux
