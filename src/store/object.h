@@ -1,0 +1,48 @@
+// The store's nouns. Objects and changes are made once and shared by everyone who looks.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "store/tags.h"
+
+namespace hearth::store {
+
+// One counter for the whole store: every write that is kept takes the next.
+using Revision = std::uint64_t;
+
+// Of a store that nobody wrote to. Not 0, because clients take a resourceVersion of "0" for "any".
+inline constexpr Revision kFirstRevision = 1;
+
+struct Key {
+  std::string resource;  // "pods", "sandboxes.agents.x-k8s.io"
+  std::string ns;        // empty: of the whole cluster
+  std::string name;
+
+  auto operator<=>(const Key&) const = default;
+};
+
+struct Object {
+  Key key;
+  Revision revision = 0;  // of the write that made this state
+  Revision created = 0;   // of the write that made the object
+  std::string text;
+  Tags tags;
+};
+using ObjectPtr = std::shared_ptr<const Object>;
+
+// On disk as a number: do not renumber.
+enum class ChangeKind : unsigned char { added = 1, modified = 2, deleted = 3 };
+
+struct Change {
+  ChangeKind kind = ChangeKind::added;
+  Revision revision = 0;
+  ObjectPtr
+      object;  // deleted: the last state as its writer put it, with the revision of the delete
+  ObjectPtr previous;  // added: null
+};
+using ChangePtr = std::shared_ptr<const Change>;
+
+}  // namespace hearth::store

@@ -1,0 +1,146 @@
+#include <sqlite3.h>
+
+#include <cerrno>
+
+#include "base/error.h"
+#include "store/sqlite_internal.h"
+
+namespace hearth::store {
+namespace {
+
+Code code_of(int result, int system_error) {
+  switch (result & 0xff) {
+    case SQLITE_FULL:
+      return Code::exhausted;
+    case SQLITE_IOERR:
+      // Beyond a limit on file sizes or a quota, SQLite knows only that writing failed.
+      if (system_error == EFBIG || system_error == EDQUOT || system_error == ENOSPC) {
+        return Code::exhausted;
+      }
+      return Code::internal;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return Code::conflict;
+    case SQLITE_NOTADB:
+      return Code::invalid;
+    case SQLITE_CANTOPEN:
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+      return system_error == 0 ? Code::invalid : code_from_errno(system_error);
+    default:
+      return Code::internal;
+  }
+}
+
+int flags_of(Connection::Mode mode) {
+  // One thread at a time is the callers' business.
+  constexpr int kAlways = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW;
+  switch (mode) {
+    case Connection::Mode::read_only:
+      return kAlways | SQLITE_OPEN_READONLY;
+    case Connection::Mode::read_write:
+      return kAlways | SQLITE_OPEN_READWRITE;
+    case Connection::Mode::create:
+      return kAlways | SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  }
+  return kAlways;
+}
+
+}  // namespace
+
+Connection::Connection(const std::string& path, Mode mode) : path_(path) {
+  if (::sqlite3_open_v2(path.c_str(), &db_, flags_of(mode), nullptr) != SQLITE_OK) {
+    try {
+      fail_now("open");
+    } catch (...) {
+      ::sqlite3_close(db_);
+      throw;
+    }
+  }
+  // Whatever is in the file, it is data: nothing in its schema may run anything.
+  ::sqlite3_db_config(db_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  ::sqlite3_db_config(db_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  ::sqlite3_db_config(db_, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+}
+
+Connection::~Connection() {
+  ::sqlite3_close(db_);
+}
+
+void Connection::execute(const char* sql) {
+  if (::sqlite3_exec(db_, sql, nullptr, nullptr, nullptr) != SQLITE_OK) fail_now(sql);
+}
+
+std::int64_t Connection::number(const char* sql) {
+  Statement statement(*this, sql);
+  return statement.step() ? static_cast<std::int64_t>(statement.number(0)) : 0;
+}
+
+bool Connection::in_transaction() const {
+  return ::sqlite3_get_autocommit(db_) == 0;
+}
+
+void Connection::set_checkpoint_on_close(bool on) {
+  ::sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, on ? 0 : 1, nullptr);
+}
+
+void Connection::fail_now(std::string_view what) const {
+  const int result = ::sqlite3_extended_errcode(db_);
+  const int system_error = ::sqlite3_system_errno(db_);
+  const std::string why = ::sqlite3_errmsg(db_);
+  fail(code_of(result, system_error), "{} in '{}': {}{}", what, path_, why,
+       system_error == 0 ? "" : " (" + errno_text(system_error) + ")");
+}
+
+Statement::Statement(Connection& connection, std::string_view sql) : connection_(connection) {
+  if (::sqlite3_prepare_v2(connection.get(), sql.data(), static_cast<int>(sql.size()), &statement_,
+                           nullptr) != SQLITE_OK) {
+    connection.fail_now(sql);
+  }
+}
+
+Statement::~Statement() {
+  ::sqlite3_finalize(statement_);
+}
+
+Statement& Statement::bind(int index, std::uint64_t number) {
+  if (::sqlite3_bind_int64(statement_, index, static_cast<sqlite3_int64>(number)) != SQLITE_OK) {
+    connection_.fail_now("bind a number");
+  }
+  return *this;
+}
+
+Statement& Statement::bind(int index, std::string_view text) {
+  // A null pointer would be NULL, which is not the empty text.
+  const char* data = text.empty() ? "" : text.data();
+  if (::sqlite3_bind_blob64(statement_, index, data, text.size(), SQLITE_STATIC) != SQLITE_OK) {
+    connection_.fail_now("bind a text");
+  }
+  return *this;
+}
+
+bool Statement::step() {
+  const int result = ::sqlite3_step(statement_);
+  if (result == SQLITE_ROW) return true;
+  if (result == SQLITE_DONE) return false;
+  const std::string_view sql = ::sqlite3_sql(statement_);
+  connection_.fail_now(sql.substr(0, sql.find(' ')));
+}
+
+void Statement::reset() {
+  ::sqlite3_reset(statement_);
+  ::sqlite3_clear_bindings(statement_);
+}
+
+std::uint64_t Statement::number(int column) const {
+  return static_cast<std::uint64_t>(::sqlite3_column_int64(statement_, column));
+}
+
+std::string_view Statement::text(int column) const {
+  const void* data = ::sqlite3_column_blob(statement_, column);
+  if (data == nullptr) return {};
+  return {static_cast<const char*>(data),
+          static_cast<std::size_t>(::sqlite3_column_bytes(statement_, column))};
+}
+
+}  // namespace hearth::store
