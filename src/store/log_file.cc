@@ -1,8 +1,12 @@
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <utility>
 
 #include "base/error.h"
+#include "linux/fd.h"
 #include "store/log_file_internal.h"
 #include "store/sum_internal.h"
 
@@ -15,6 +19,7 @@ constexpr std::int64_t kFormat = 1;
 // 16 MiB of pages of 4 KiB. Copying the write-ahead log into the file costs two fsyncs, so rarely;
 // at start it is read and summed up by SQLite, so not too rarely.
 constexpr int kCheckpointFrames = 4096;
+constexpr int kPageBytes = 4096;
 
 // Each is a few milliseconds for which writers wait.
 constexpr int kPagesPerStep = 512;
@@ -50,6 +55,24 @@ std::uint64_t sum_of(const Object& object, const Vouch& vouch) {
       .text(object.tags.packed())
       .text(object.text)
       .value();
+}
+
+// fsync of a file that does not grow is a third of one that does, so the write-ahead log has its
+// full size from the start: zeros, which SQLite takes for the end of it. It is written over again
+// and again, and stays when the store is closed. Without room for that, it grows as it always
+// would.
+void reserve_write_ahead(const std::string& path) {
+  constexpr off_t kFrameHeader = 24;
+  constexpr off_t kEnough = kCheckpointFrames * (kPageBytes + kFrameHeader);
+  const linux::Fd file = linux::open_file(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+  struct stat status{};
+  if (::fstat(file.get(), &status) != 0) throw_errno("stat '{}'", path);
+  const std::string zeros(1 << 20, '\0');
+  for (off_t at = status.st_size; at < kEnough;) {
+    const ssize_t written = ::pwrite(file.get(), zeros.data(), zeros.size(), at);
+    if (written <= 0) return;
+    at += written;
+  }
 }
 
 ChangeKind kind_of(std::uint64_t number, const std::string& path, Revision revision) {
@@ -157,6 +180,7 @@ void LogFile::read(const std::function<void(Row)>& each) {
   rows_ = count;
   total_ = total;
   connection_.set_checkpoint_on_close(true);
+  reserve_write_ahead(path + "-wal");
 }
 
 void LogFile::append(const Batch& batch) {
@@ -173,8 +197,7 @@ void LogFile::append(const Batch& batch) {
     remove_->reset();
     rows_ = rows;
     total_ = total;
-    // Most failures have rolled back by themselves.
-    if (connection_.in_transaction()) connection_.execute("ROLLBACK");
+    connection_.roll_back();
     throw;
   }
 }

@@ -13,17 +13,17 @@ namespace {
 constexpr std::string_view kMagic = "hearth store mark 1";
 constexpr std::size_t kMostBytes = 4096;
 
-std::string read_boot_id() {
+}  // namespace
+
+std::string Mark::read_boot_id() {
   std::string id = linux::read_file("/proc/sys/kernel/random/boot_id");
   if (id.ends_with('\n')) id.pop_back();
   return id;
 }
 
-}  // namespace
-
-Mark::Mark(const std::string& store_path)
+Mark::Mark(const std::string& store_path, std::string boot_id)
     : path_(path_of(store_path)),
-      boot_id_(read_boot_id()),
+      boot_id_(std::move(boot_id)),
       file_(linux::open_file(path_, O_RDWR | O_CREAT | O_NOFOLLOW, 0600)) {
   if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) throw_errno("lock '{}'", path_);

@@ -22,7 +22,8 @@ class Mark {
  public:
   // Takes the lock and reads; a file that is not there is made, but stays empty until begin().
   // Throws Error: conflict (somebody has it), internal (damaged).
-  explicit Mark(const std::string& store_path);
+  // `boot_id`: of the kernel that runs, for tests to say otherwise.
+  explicit Mark(const std::string& store_path, std::string boot_id = read_boot_id());
 
   // False: there was none, or one that nothing was noted in.
   bool was_there() const { return was_there_; }
@@ -38,6 +39,7 @@ class Mark {
   // What was acknowledged so far is on the disk itself by now, and so will be this.
   void advance_synced() noexcept;
 
+  static std::string read_boot_id();
   static std::string path_of(const std::string& store_path) { return store_path + "-mark"; }
 
  private:

@@ -32,6 +32,20 @@ Code code_of(int result, int system_error) {
   }
 }
 
+// What the system said, for an error of the database file or of its write-ahead log.
+int system_error_of(sqlite3* db) {
+  int error = ::sqlite3_system_errno(db);
+  if (error != 0) return error;
+  for (const int which : {SQLITE_FCNTL_JOURNAL_POINTER, SQLITE_FCNTL_FILE_POINTER}) {
+    sqlite3_file* file = nullptr;
+    if (::sqlite3_file_control(db, "main", which, &file) != SQLITE_OK) continue;
+    if (file == nullptr || file->pMethods == nullptr) continue;
+    file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &error);
+    if (error != 0) return error;
+  }
+  return 0;
+}
+
 int flags_of(Connection::Mode mode) {
   // One thread at a time is the callers' business.
   constexpr int kAlways = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW;
@@ -76,8 +90,11 @@ std::int64_t Connection::number(const char* sql) {
   return statement.step() ? static_cast<std::int64_t>(statement.number(0)) : 0;
 }
 
-bool Connection::in_transaction() const {
-  return ::sqlite3_get_autocommit(db_) == 0;
+void Connection::roll_back() noexcept {
+  // Some failures have done it already.
+  if (::sqlite3_get_autocommit(db_) == 0) {
+    ::sqlite3_exec(db_, "ROLLBACK", nullptr, nullptr, nullptr);
+  }
 }
 
 void Connection::set_checkpoint_on_close(bool on) {
@@ -86,8 +103,9 @@ void Connection::set_checkpoint_on_close(bool on) {
 
 void Connection::fail_now(std::string_view what) const {
   const int result = ::sqlite3_extended_errcode(db_);
-  const int system_error = ::sqlite3_system_errno(db_);
   const std::string why = ::sqlite3_errmsg(db_);
+  const bool is_about_files = (result & 0xff) == SQLITE_IOERR || (result & 0xff) == SQLITE_CANTOPEN;
+  const int system_error = is_about_files ? system_error_of(db_) : 0;
   fail(code_of(result, system_error), "{} in '{}': {}{}", what, path_, why,
        system_error == 0 ? "" : " (" + errno_text(system_error) + ")");
 }

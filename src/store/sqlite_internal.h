@@ -25,7 +25,8 @@ class Connection {
   void execute(const char* sql);
   // The first column of the first row; 0 where there is none.
   std::int64_t number(const char* sql);
-  bool in_transaction() const;
+  // Does not throw: the failure that made it necessary is the one to report.
+  void roll_back() noexcept;
   // Whether the write-ahead log is copied into the file when this closes.
   void set_checkpoint_on_close(bool on);
 
