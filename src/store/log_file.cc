@@ -58,9 +58,9 @@ std::uint64_t sum_of(const Object& object, const Vouch& vouch) {
 }
 
 // fsync of a file that does not grow is a third of one that does, so the write-ahead log has its
-// full size from the start: zeros, which SQLite takes for the end of it. It is written over again
-// and again, and stays when the store is closed. Without room for that, it grows as it always
-// would.
+// full size once the first fsync is asked for: zeros, which SQLite takes for the end of it. It is
+// written over again and again, and stays when the store is closed. Without room for that, it grows
+// as it always would.
 void reserve_write_ahead(const std::string& path) {
   constexpr off_t kFrameHeader = 24;
   constexpr off_t kEnough = kCheckpointFrames * (kPageBytes + kFrameHeader);
@@ -180,7 +180,6 @@ void LogFile::read(const std::function<void(Row)>& each) {
   rows_ = count;
   total_ = total;
   connection_.set_checkpoint_on_close(true);
-  reserve_write_ahead(path + "-wal");
 }
 
 void LogFile::append(const Batch& batch) {
@@ -237,6 +236,7 @@ void LogFile::remove(Revision revision) {
 
 void LogFile::set_sync(bool sync) {
   if (sync == syncing_) return;
+  if (sync && !std::exchange(reserved_, true)) reserve_write_ahead(connection_.path() + "-wal");
   connection_.execute(sync ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL");
   syncing_ = sync;
 }

@@ -28,6 +28,8 @@ class LogFile {
   LogFile& operator=(const LogFile&) = delete;
   ~LogFile();
 
+  const std::string& path() const { return connection_.path(); }
+
   struct Ends {
     Revision newest = kFirstRevision;
     Revision oldest = kFirstRevision;
@@ -87,7 +89,8 @@ class LogFile {
   std::uint64_t rows_ = 0;
   std::uint64_t total_ = 0;  // of the rows' sums
   bool syncing_ = false;
-  int frames_ = 0;  // in the write-ahead log
+  bool reserved_ = false;  // the write-ahead log has the size it needs
+  int frames_ = 0;         // in the write-ahead log
 };
 
 }  // namespace hearth::store

@@ -93,8 +93,8 @@ void Store::load(LogFile& file, State& state) {
     if (revision > ends.oldest) {
       const bool follows = revision == state.revision() + 1;
       if (!follows || (row.kind == ChangeKind::added) != (previous == nullptr)) {
-        fail(Code::internal, "the store is damaged: revision {} does not follow from those before",
-             revision);
+        fail(Code::internal, "store '{}' is damaged: revision {} does not follow from those before",
+             file.path(), revision);
       }
       const auto change = std::make_shared<const Change>(Change{
           .kind = row.kind, .revision = revision, .object = row.object, .previous = previous});
@@ -112,7 +112,7 @@ void Store::load(LogFile& file, State& state) {
     }
   });
   if (state.revision() != ends.newest) {
-    fail(Code::internal, "the store is damaged: it ends at revision {} instead of {}",
+    fail(Code::internal, "store '{}' is damaged: it ends at revision {} instead of {}", file.path(),
          state.revision(), ends.newest);
   }
 }
@@ -157,6 +157,7 @@ void restore(const std::string& backup, const std::string& path) {
     file.checkpoint();
   }
   std::filesystem::remove(wal_of(part));
+  std::filesystem::remove(wal_of(path));  // of a store that was there once: not this one's
   put_in_place(part, path);
   clean_up.release();
   mark.begin(newest);
