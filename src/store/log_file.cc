@@ -84,7 +84,7 @@ ChangeKind kind_of(std::uint64_t number, const std::string& path, Revision revis
 
 }  // namespace
 
-LogFile::LogFile(const std::string& path) : connection_(path, Connection::Mode::create) {
+LogFile::LogFile(const std::string& path) : connection_(path) {
   // Until everything was verified, what is in the write-ahead log stays there.
   connection_.set_checkpoint_on_close(false);
   // Nobody else is to look; and then SQLite needs neither shared memory nor a lock per transaction.
@@ -257,8 +257,7 @@ void LogFile::checkpoint() {
 }
 
 LogFile::Copy::Copy(LogFile& from, const std::string& path)
-    : to_(path, Connection::Mode::create),
-      backup_(::sqlite3_backup_init(to_.get(), "main", from.connection_.get(), "main")) {
+    : to_(path), backup_(::sqlite3_backup_init(to_.get(), "main", from.connection_.get(), "main")) {
   if (backup_ == nullptr) to_.fail_now("begin a copy");
 }
 

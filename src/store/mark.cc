@@ -69,6 +69,7 @@ void Mark::begin(Revision revision) {
   if (static_cast<std::size_t>(written) != bytes.size()) {
     fail(Code::exhausted, "write '{}': only {} of {} bytes", path_, written, bytes.size());
   }
+  if (was_there_) return;
   // From here on its size never changes: an update is one sector, whole or not there.
   if (::fsync(file_.get()) != 0) throw_errno("fsync '{}'", path_);
 }

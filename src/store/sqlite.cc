@@ -1,8 +1,10 @@
+#include <fcntl.h>
 #include <sqlite3.h>
 
 #include <cerrno>
 
 #include "base/error.h"
+#include "linux/fd.h"
 #include "store/sqlite_internal.h"
 
 namespace hearth::store {
@@ -46,24 +48,14 @@ int system_error_of(sqlite3* db) {
   return 0;
 }
 
-int flags_of(Connection::Mode mode) {
-  // One thread at a time is the callers' business.
-  constexpr int kAlways = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW;
-  switch (mode) {
-    case Connection::Mode::read_only:
-      return kAlways | SQLITE_OPEN_READONLY;
-    case Connection::Mode::read_write:
-      return kAlways | SQLITE_OPEN_READWRITE;
-    case Connection::Mode::create:
-      return kAlways | SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-  }
-  return kAlways;
-}
-
 }  // namespace
 
-Connection::Connection(const std::string& path, Mode mode) : path_(path) {
-  if (::sqlite3_open_v2(path.c_str(), &db_, flags_of(mode), nullptr) != SQLITE_OK) {
+Connection::Connection(const std::string& path) : path_(path) {
+  // SQLite would make it for everybody to read; what it makes beside it is as this is.
+  linux::open_file(path, O_RDWR | O_CREAT, 0600);
+  // One thread at a time is the callers' business.
+  constexpr int kFlags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+  if (::sqlite3_open_v2(path.c_str(), &db_, kFlags, nullptr) != SQLITE_OK) {
     try {
       fail_now("open");
     } catch (...) {

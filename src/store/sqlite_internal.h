@@ -12,9 +12,8 @@ namespace hearth::store {
 
 class Connection {
  public:
-  enum class Mode { read_only, read_write, create };
-
-  Connection(const std::string& path, Mode mode);
+  // Makes the file, for its owner only, if it is not there.
+  explicit Connection(const std::string& path);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   ~Connection();

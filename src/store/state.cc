@@ -118,7 +118,7 @@ Snapshot State::collect(const Shelf& shelf, const ListQuery& query, const Differ
   }
 }
 
-std::vector<Revision> State::publish(const std::vector<ChangePtr>& changes, Time now) {
+std::vector<Revision> State::publish(const std::vector<ChangePtr>& changes, Time now) noexcept {
   std::vector<ChangePtr> trimmed;  // freed without the lock
   std::vector<Watch*> woken;
   const std::lock_guard waking(wake_mutex_);

@@ -35,8 +35,9 @@ class State {
   void unload(const ObjectPtr& object);
 
   // Makes changes the present: their revisions follow the current one without a gap. Returns, in
-  // the order in which they may go, the revisions whose rows are of no use any more.
-  std::vector<Revision> publish(const std::vector<ChangePtr>& changes, Time now);
+  // the order in which they may go, the revisions whose rows are of no use any more. What is
+  // published is on disk already: there is no way back, so nothing may throw.
+  std::vector<Revision> publish(const std::vector<ChangePtr>& changes, Time now) noexcept;
 
   ObjectPtr find(const Key& key) const;
   Snapshot list(const ListQuery& query) const;

@@ -153,6 +153,8 @@ void Store::commit(const std::vector<Turn*>& batch) {
     std::ranges::copy(state_->publish(changes, clock_.now()), std::back_inserter(garbage_));
   } catch (const Error& error) {
     for (Turn* turn : batch) turn->error.emplace(error.code(), error.what());
+  } catch (const std::exception& error) {
+    for (Turn* turn : batch) turn->error.emplace(Code::internal, error.what());
   }
 }
 

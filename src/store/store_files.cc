@@ -1,5 +1,6 @@
 // The store's files as a whole: opening, copying, restoring.
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -55,6 +56,7 @@ void copy_file(const std::string& from, const std::string& to) {
     fail(code_from_errno(error.value()), "copy '{}' to '{}': {}", from, to,
          errno_text(error.value()));
   }
+  if (::chmod(to.c_str(), 0600) != 0) throw_errno("chmod '{}'", to);
 }
 
 }  // namespace
@@ -80,7 +82,7 @@ Store::Store(Options options)
                                    ends.oldest, ends.oldest);
   load(*file_, *state_);
   mark_->begin(ends.newest);
-  sync_folder_of(options.path);
+  if (!mark_->was_there()) sync_folder_of(options.path);
 }
 
 void Store::load(LogFile& file, State& state) {
@@ -158,9 +160,9 @@ void restore(const std::string& backup, const std::string& path) {
   }
   std::filesystem::remove(wal_of(part));
   std::filesystem::remove(wal_of(path));  // of a store that was there once: not this one's
+  mark.begin(newest);
   put_in_place(part, path);
   clean_up.release();
-  mark.begin(newest);
 }
 
 }  // namespace hearth::store

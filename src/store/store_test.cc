@@ -432,6 +432,19 @@ TEST_F(StoreTest, RestoresOnlyToWhereNothingIs) {
   EXPECT_EQ(Store(options()).find(pod("a"))->text, "x");
 }
 
+TEST_F(StoreTest, FilesAreForTheirOwnerOnly) {
+  const std::string copy = folder_ + "/copy";
+  const std::string restored = folder_ + "/restored";
+  Store store(options());
+  put(store, pod("a"), "x");
+  store.backup(copy);
+  std::filesystem::permissions(copy, std::filesystem::perms(0644));
+  restore(copy, restored);
+  for (const std::string& file : {path(), path() + "-wal", path() + "-mark", restored}) {
+    EXPECT_EQ(std::filesystem::status(file).permissions(), std::filesystem::perms(0600)) << file;
+  }
+}
+
 TEST(TagsTest, AreSortedAndEachNameIsThereOnce) {
   const Tags tags{{"b", "1"}, {"a", "2"}, {"b", "3"}};
   std::vector<std::string> all;

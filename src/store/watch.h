@@ -47,7 +47,7 @@ class Watch {
   ~Watch();
 
   // At most `most` changes. After it returned none, and only then, wake() is called once as soon as
-  // there is one: from a thread that commits, so it must not block, nor write to the store.
+  // there is one: from a thread that commits, so it must not block, throw, or write to the store.
   Taken take(std::size_t most);
 
  private:
