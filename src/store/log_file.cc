@@ -138,7 +138,7 @@ LogFile::Ends LogFile::ends() {
   return {.newest = last.number(0), .oldest = last.number(1)};
 }
 
-void LogFile::read(const std::function<void(Row)>& each) {
+void LogFile::read(const std::function<void(const Row&)>& each) {
   const std::string& path = connection_.path();
   Vouch newest;
   Statement rows(connection_, fmt::format("SELECT {} FROM log ORDER BY revision", kColumns));

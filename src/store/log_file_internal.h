@@ -44,7 +44,7 @@ class LogFile {
   // Calls `each` for every row, in order of revision, after verifying it; then verifies the whole.
   // Until this has succeeded, nothing in the files is changed. Throws Error(internal) that names
   // the file and the revision.
-  void read(const std::function<void(Row)>& each);
+  void read(const std::function<void(const Row&)>& each);
 
   struct Batch {
     const std::vector<ChangePtr>& changes;

@@ -89,7 +89,7 @@ void Store::load(LogFile& file, State& state) {
   // How old the history is, nobody wrote down: it is kept for as long as if it were new.
   const Time now = clock_.now();
   const LogFile::Ends ends = file.ends();
-  file.read([&](LogFile::Row row) {
+  file.read([&](const LogFile::Row& row) {
     const Revision revision = row.object->revision;
     const ObjectPtr previous = state.find(row.object->key);
     if (revision > ends.oldest) {
