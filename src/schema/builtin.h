@@ -31,9 +31,15 @@ SchemaPtr find_builtin(std::string_view api_version, std::string_view kind);
 // The schema of metadata.
 const Schema& object_meta();
 
+// Our own CRDs (api/crds), as the JSON of CustomResourceDefinition objects; parse when needed.
+struct BuiltinCrd {
+  std::string_view name;  // "sandboxes.agents.x-k8s.io"
+  std::string_view json;
+};
+const std::vector<BuiltinCrd>& builtin_crds();
+
 // An object in "application/vnd.kubernetes.protobuf", as JSON with apiVersion and kind. Throws
 // Error(invalid) for bytes that are none, and StatusError 415 for kinds that are not described.
-// `default_kind`: bodies of DELETE may leave the type out.
 Json decode_protobuf(std::string_view body);
 
 }  // namespace hearth::schema

@@ -33,11 +33,14 @@ enum class Grain {
 struct Schema;
 using SchemaPtr = std::shared_ptr<const Schema>;
 
+class CelProgram;
+
 struct Rule {  // x-kubernetes-validations
   std::string rule;
   std::string message;
   std::string field_path;
   std::string reason;
+  std::shared_ptr<const CelProgram> program;
 };
 
 struct Schema {
@@ -69,9 +72,12 @@ struct Schema {
   std::vector<SchemaPtr> all_of, any_of, one_of;
   SchemaPtr not_;
   std::vector<Rule> rules;
+  bool has_rules = false;  // here or anywhere below
 
   Grain grain = Grain::granular;       // lists are atomic unless they say otherwise
   std::vector<std::string> list_keys;  // of a keyed list
+  // Built-in kinds only: "", 0, false, [] and {} say the same as nothing, and are not written.
+  bool omits_zero = false;
   // Strategic merge, built-in kinds only: "merge", "replace", "retainKeys", "merge,retainKeys".
   std::string patch_strategy;
   std::string patch_merge_key;
@@ -80,8 +86,10 @@ struct Schema {
   std::optional<Json> source;
 };
 
-// A CRD version's openAPIV3Schema. Throws Error(invalid) with the path of what is not structural
-// or not supported.
+// A CRD version's openAPIV3Schema. apiVersion, kind and metadata of the object itself and of
+// embedded resources are those of all kinds, whatever the schema says of them (metadata.name and
+// metadata.generateName may be restricted). Throws Error(invalid) with the path of what is not
+// structural or not supported.
 SchemaPtr parse_schema(const Json& open_api_v3);
 
 // The member's schema: the property, or what additional members look like; null for unknown ones.
@@ -91,13 +99,16 @@ const Schema* member_schema(const Schema& schema, std::string_view name);
 // becomes the default; other nulls of not nullable members are dropped.
 void apply_defaults(Json& value, const Schema& schema);
 
-// Removes members that the schema does not know (apiVersion, kind and metadata of the object
-// itself and of embedded resources stay), and tells their paths, sorted, if asked: "spec.foo",
-// "spec.containers[0].bar". metadata is held to ObjectMeta.
+// Removes what a real server's types would not write again: see Schema::omits_zero. For built-in
+// kinds, before defaults.
+void drop_zero_values(Json& value, const Schema& schema);
+
+// Removes members that the schema does not know, and tells their paths (a hundred of them), sorted,
+// if asked: "spec.foo", "spec.containers[0].bar".
 void prune(Json& object, const Schema& schema, std::vector<std::string>* unknown = nullptr);
 
-// What is wrong with an object, in the words of kube-apiserver. `old` is what it replaces, for
-// rules that compare (null: it is new).
+// What is wrong with an object, in the words of kube-apiserver; the first hundred things. `old` is
+// what it replaces, for rules that compare (null: it is new).
 std::vector<model::FieldError> validate(const Json& object, const Schema& schema, const Json* old);
 
 }  // namespace hearth::schema

@@ -1,0 +1,526 @@
+// Objects against schemas, with the wordings that people know from kube-apiserver: first what the
+// schema says, then lists whose elements must differ, then the rules.
+#include <cmath>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/json_text.h"
+#include "schema/cel.h"
+#include "schema/schema.h"
+#include "schema/words.h"
+
+namespace hearth::schema {
+namespace {
+
+using model::FieldError;
+using model::FieldProblem;
+using model::JsonArray;
+using model::JsonObject;
+
+// More errors help nobody, and an attacker's object may have millions.
+constexpr std::size_t kMostErrors = 100;
+// Of a value or a path in a message.
+constexpr std::size_t kLongestText = 1024;
+
+std::string clipped(std::string text) {
+  if (text.size() <= kLongestText) return text;
+  text.resize(kLongestText);
+  while (!text.empty() && (text.back() & 0xC0) == 0x80) text.pop_back();
+  return text + "...";
+}
+
+// "spec", "spec.containers[0]": grows and shrinks with the walk.
+class FieldPath {
+ public:
+  class Step {
+   public:
+    Step(std::string& text, std::size_t length) : text_(text), length_(length) {}
+    Step(const Step&) = delete;
+    Step& operator=(const Step&) = delete;
+    ~Step() { text_.resize(length_); }
+
+   private:
+    std::string& text_;
+    std::size_t length_;
+  };
+
+  [[nodiscard]] Step member(std::string_view name) {
+    const std::size_t length = text_.size();
+    if (!text_.empty()) text_ += '.';
+    text_.append(name);
+    return {text_, length};
+  }
+  [[nodiscard]] Step index(std::size_t number) {
+    const std::size_t length = text_.size();
+    fmt::format_to(std::back_inserter(text_), "[{}]", number);
+    return {text_, length};
+  }
+  [[nodiscard]] Step key(std::string_view name) {
+    const std::size_t length = text_.size();
+    text_.append("[").append(name).append("]");
+    return {text_, length};
+  }
+  std::string text() const { return clipped(text_); }
+
+ private:
+  std::string text_;
+};
+
+std::string_view type_name(Type type) {
+  constexpr std::string_view kNames[] = {"",        "object", "array",  "string",
+                                         "integer", "number", "boolean"};
+  return kNames[static_cast<int>(type)];
+}
+
+std::string_view type_of(const Json& value) {
+  switch (value.kind()) {
+    case boost::json::kind::null:
+      return "null";
+    case boost::json::kind::bool_:
+      return "boolean";
+    case boost::json::kind::int64:
+    case boost::json::kind::uint64:
+      return "integer";
+    case boost::json::kind::double_:
+      return "number";
+    case boost::json::kind::string:
+      return "string";
+    case boost::json::kind::array:
+      return "array";
+    case boost::json::kind::object:
+      return "object";
+  }
+  return "";
+}
+
+bool is_type(const Json& value, Type type) {
+  switch (type) {
+    case Type::any:
+      return true;
+    case Type::integer:
+      return value.is_int64() || value.is_uint64() ||
+             (value.is_double() && std::trunc(value.get_double()) == value.get_double());
+    case Type::number:
+      return value.is_number();
+    default:
+      return type_of(value) == type_name(type);
+  }
+}
+
+std::string text_of(const Json& value) {
+  return clipped(model::to_text(value));
+}
+
+// A limit as Go prints it: 3, not 3.0.
+std::string text_of(double number) {
+  if (std::trunc(number) == number && std::abs(number) < 1e18)
+    return std::to_string(static_cast<long long>(number));
+  return fmt::format("{}", number);
+}
+
+std::string_view view(const boost::json::string& text) {
+  return {text.data(), text.size()};
+}
+
+std::string_view view(boost::json::string_view text) {
+  return {text.data(), text.size()};
+}
+
+bool has_duplicates(const JsonArray& array) {
+  std::set<std::string> seen;
+  for (const Json& item : array)
+    if (!seen.insert(model::to_text(item)).second) return true;
+  return false;
+}
+
+class SchemaCheck {
+ public:
+  std::vector<FieldError> errors;
+
+  void check(const Json& value, const Schema& schema) {
+    if (errors.size() >= kMostErrors) return;
+    const bool fits = check_type(value, schema);
+    if (value.is_null()) {
+      if (!schema.nullable) check_allowed(value, schema);
+      return;
+    }
+    check_parts(value, schema);
+    if (const auto* text = value.if_string()) {
+      check_string(view(*text), schema, fits);
+    } else if (value.is_number()) {
+      check_number(value, schema);
+    } else if (const JsonArray* array = value.if_array()) {
+      check_array(*array, schema);
+    }
+    check_allowed(value, schema);
+    if (const JsonObject* object = value.if_object()) check_object(*object, schema);
+  }
+
+ private:
+  void add(FieldProblem problem, std::string detail) {
+    errors.push_back({problem, path_.text(), std::move(detail)});
+  }
+
+  // The usual sentence: value, then "FIELD in body SAYS".
+  void add_invalid(std::string_view value, std::string_view says) {
+    const std::string field = path_.text();
+    errors.push_back(model::invalid(field, value, fmt::format("{} in body {}", field, says)));
+  }
+
+  // What concerns no single field.
+  void add_general(std::string_view says) {
+    errors.push_back(model::invalid("<nil>", "\"\"", says));
+  }
+
+  void add_type_error(std::string_view wanted, std::string_view found) {
+    const std::string field = path_.text();
+    const std::string quoted = json_quote(found);
+    add(FieldProblem::type_invalid,
+        fmt::format("Invalid value: {}: {} in body must be of type {}: {}", quoted, field, wanted,
+                    quoted));
+  }
+
+  bool check_type(const Json& value, const Schema& schema) {
+    if (value.is_null() && (schema.nullable || (schema.type == Type::any && !schema.int_or_string)))
+      return true;
+    if (schema.int_or_string) {
+      if (value.is_string() || is_type(value, Type::integer)) return true;
+      add_type_error("integer,string", type_of(value));
+      return false;
+    }
+    if (is_type(value, schema.type)) return true;
+    // Of a value with a format, the format is what is missed.
+    if (!schema.format.empty() && schema.type == Type::string && !value.is_null() &&
+        !value.is_array())
+      add_type_error(schema.format,
+                     value.is_number() ? value.is_double() ? "float64" : "int64" : "");
+    else
+      add_type_error(type_name(schema.type), type_of(value));
+    return false;
+  }
+
+  void check_parts(const Json& value, const Schema& schema) {
+    if (!schema.any_of.empty()) check_any_of(value, schema);
+    if (!schema.one_of.empty()) check_one_of(value, schema);
+    if (!schema.all_of.empty()) {
+      const std::size_t before = errors.size();
+      std::size_t failed = 0;
+      for (const SchemaPtr& part : schema.all_of) {
+        const std::size_t so_far = errors.size();
+        check(value, *part);
+        if (errors.size() > so_far) ++failed;
+      }
+      if (errors.size() > before)
+        add_general(fmt::format("{} must validate all the schemas (allOf){}",
+                                json_quote(path_.text()),
+                                failed == schema.all_of.size() ? ". None validated" : ""));
+    }
+    if (schema.not_ && errors_of(value, *schema.not_).empty())
+      add_general(fmt::format("{} must not validate the schema (not)", json_quote(path_.text())));
+  }
+
+  std::vector<FieldError> errors_of(const Json& value, const Schema& schema) {
+    std::vector<FieldError> others;
+    errors.swap(others);
+    check(value, schema);
+    errors.swap(others);
+    return others;
+  }
+
+  void add_all(std::vector<FieldError> more) {
+    errors.insert(errors.end(), std::make_move_iterator(more.begin()),
+                  std::make_move_iterator(more.end()));
+  }
+
+  void check_any_of(const Json& value, const Schema& schema) {
+    std::vector<FieldError> best;
+    for (const SchemaPtr& part : schema.any_of) {
+      auto problems = errors_of(value, *part);
+      if (problems.empty()) return;
+      if (best.empty() || problems.size() < best.size()) best = std::move(problems);
+    }
+    add_general(
+        fmt::format("{} must validate at least one schema (anyOf)", json_quote(path_.text())));
+    add_all(std::move(best));
+  }
+
+  void check_one_of(const Json& value, const Schema& schema) {
+    std::vector<FieldError> best;
+    std::size_t fitting = 0;
+    for (const SchemaPtr& part : schema.one_of) {
+      auto problems = errors_of(value, *part);
+      if (problems.empty())
+        ++fitting;
+      else if (best.empty() || problems.size() < best.size())
+        best = std::move(problems);
+    }
+    if (fitting == 1) return;
+    add_general(fmt::format("{} must validate one and only one schema (oneOf). {}",
+                            json_quote(path_.text()),
+                            fitting == 0 ? std::string("Found none valid")
+                                         : fmt::format("Found {} valid alternatives", fitting)));
+    if (fitting == 0) add_all(std::move(best));
+  }
+
+  void check_string(std::string_view text, const Schema& schema, bool fits) {
+    const auto quoted = [&] { return clipped(json_quote(text)); };
+    if (schema.max_length && count_characters(text) > *schema.max_length) {
+      add(FieldProblem::too_long,
+          fmt::format("Too long: may not be more than {} {}", *schema.max_length,
+                      *schema.max_length == 1 ? "byte" : "bytes"));
+    } else if (schema.min_length && count_characters(text) < *schema.min_length) {
+      add_invalid(quoted(), fmt::format("should be at least {} chars long", *schema.min_length));
+    } else if (!schema.pattern.empty() && !matches(schema.pattern, text)) {
+      add_invalid(quoted(), fmt::format("should match '{}'", schema.pattern));
+    }
+    if (fits && !schema.format.empty() && schema.type != Type::integer &&
+        schema.type != Type::number && !is_of_format(schema.format, text)) {
+      const std::string value = quoted();
+      add(FieldProblem::type_invalid,
+          fmt::format("Invalid value: {}: {} in body must be of type {}: {}", value, path_.text(),
+                      schema.format, value));
+    }
+  }
+
+  void check_number(const Json& value, const Schema& schema) {
+    const double number = value.to_number<double>();
+    const bool is_int32 = schema.type == Type::integer && schema.format == "int32";
+    if (is_int32 && (number < INT32_MIN || number > INT32_MAX))
+      add_general(fmt::format("Checked value must be of type integer with format int32 in {}",
+                              path_.text()));
+    else if (schema.type == Type::integer && is_type(value, Type::integer) &&
+             !model::as_integer(value))
+      add_general(fmt::format("Checked value must be of type integer {} in {}",
+                              schema.format.empty() ? "(default format)" : "with format int64",
+                              path_.text()));
+    if (schema.multiple_of && std::fmod(number, *schema.multiple_of) != 0)
+      add_invalid(text_of(value),
+                  fmt::format("should be a multiple of {}", text_of(*schema.multiple_of)));
+    if (schema.minimum) {
+      const bool exclusive = schema.exclusive_minimum;
+      if (number < *schema.minimum || (exclusive && number == *schema.minimum))
+        add_invalid(text_of(value),
+                    fmt::format("should be greater than {}{}", exclusive ? "" : "or equal to ",
+                                text_of(*schema.minimum)));
+    }
+    if (schema.maximum) {
+      const bool exclusive = schema.exclusive_maximum;
+      if (number > *schema.maximum || (exclusive && number == *schema.maximum))
+        add_invalid(text_of(value),
+                    fmt::format("should be less than {}{}", exclusive ? "" : "or equal to ",
+                                text_of(*schema.maximum)));
+    }
+  }
+
+  void check_array(const JsonArray& array, const Schema& schema) {
+    if (schema.items) {
+      std::size_t index = 0;
+      for (const Json& item : array) {
+        const auto step = path_.index(index++);
+        check(item, *schema.items);
+      }
+    }
+    if (schema.min_items && array.size() < *schema.min_items)
+      add_invalid(std::to_string(array.size()),
+                  fmt::format("should have at least {} items", *schema.min_items));
+    if (schema.max_items && array.size() > *schema.max_items)
+      add_too_many(array.size(), *schema.max_items);
+    if (schema.unique_items && has_duplicates(array))
+      add_invalid("\"\"", "shouldn't contain duplicates");
+  }
+
+  void add_too_many(std::size_t count, std::uint64_t most) {
+    add(FieldProblem::too_many, fmt::format("Too many: {}: must have at most {} {}", count, most,
+                                            most == 1 ? "item" : "items"));
+  }
+
+  void check_allowed(const Json& value, const Schema& schema) {
+    if (schema.allowed.empty()) return;
+    std::vector<std::string> words;
+    for (const Json& one : schema.allowed) {
+      if (model::is_same(one, value)) return;
+      words.push_back(one.is_string() ? std::string(view(one.get_string())) : text_of(one));
+    }
+    errors.push_back(model::not_supported(path_.text(), text_of(value), words));
+  }
+
+  void check_object(const JsonObject& object, const Schema& schema) {
+    if (schema.min_properties && object.size() < *schema.min_properties)
+      add_invalid(std::to_string(object.size()),
+                  fmt::format("should have at least {} properties", *schema.min_properties));
+    if (schema.max_properties && object.size() > *schema.max_properties)
+      add_too_many(object.size(), *schema.max_properties);
+    if (schema.additional) {
+      for (const auto& [key, value] : object) {
+        if (schema.properties.contains(view(key))) continue;
+        const auto step = path_.member(view(key));
+        check(value, *schema.additional);
+      }
+    }
+    for (const auto& [name, member] : schema.properties) {
+      const Json* value = object.if_contains(name);
+      if (!value) continue;
+      const auto step = path_.member(name);
+      check(*value, *member);
+    }
+    for (const std::string& name : schema.required) {
+      if (object.contains(name)) continue;
+      const auto step = path_.member(name);
+      errors.push_back(model::required(path_.text()));
+    }
+  }
+
+  FieldPath path_;
+};
+
+// Lists whose elements, or whose elements' keys, must differ.
+class ListCheck {
+ public:
+  explicit ListCheck(std::vector<FieldError>& errors) : errors_(errors) {}
+
+  void check(const Json& value, const Schema& schema) {
+    if (errors_.size() >= kMostErrors) return;
+    if (const JsonObject* object = value.if_object()) {
+      for (const auto& [key, member] : *object) {
+        const Schema* known = member_schema(schema, view(key));
+        if (!known) continue;
+        const bool is_named = schema.properties.contains(view(key));
+        const auto step = is_named ? path_.member(view(key)) : path_.key(view(key));
+        check(member, *known);
+      }
+    } else if (const JsonArray* array = value.if_array(); array && schema.items) {
+      check_elements(*array, schema);
+    }
+  }
+
+ private:
+  void check_elements(const JsonArray& array, const Schema& schema) {
+    std::map<std::string, int> seen;
+    std::size_t index = 0;
+    for (const Json& item : array) {
+      const auto step = path_.index(index++);
+      if (schema.grain == Grain::set || schema.grain == Grain::keyed) {
+        std::string key = model::to_text(schema.grain == Grain::set ? item : key_of(item, schema));
+        // Once for each value, at its first repetition.
+        if (++seen[key] == 2) errors_.push_back(model::duplicate(path_.text(), clipped(key)));
+      }
+      check(item, *schema.items);
+    }
+  }
+
+  static Json key_of(const Json& item, const Schema& schema) {
+    JsonObject key;
+    if (const JsonObject* object = item.if_object())
+      for (const std::string& name : schema.list_keys)
+        if (const Json* value = object->if_contains(name)) key.emplace(name, *value);
+    return key;
+  }
+
+  std::vector<FieldError>& errors_;
+  FieldPath path_;
+};
+
+// x-kubernetes-validations.
+class RuleCheck {
+ public:
+  explicit RuleCheck(std::vector<FieldError>& errors) : errors_(errors) {}
+
+  void check(const Json& value, const Json* old, const Schema& schema) {
+    if (errors_.size() >= kMostErrors || !schema.has_rules || value.is_null()) return;
+    for (const Rule& rule : schema.rules) check_rule(rule, value, old, schema);
+    if (const JsonObject* object = value.if_object()) {
+      for (const auto& [key, member] : *object) {
+        const Schema* known = member_schema(schema, view(key));
+        if (!known || !known->has_rules) continue;
+        const bool is_named = schema.properties.contains(view(key));
+        const auto step = is_named ? path_.member(view(key)) : path_.key(view(key));
+        check(member, old ? model::find(*old, {view(key)}) : nullptr, *known);
+      }
+    } else if (const JsonArray* array = value.if_array(); array && schema.items) {
+      std::size_t index = 0;
+      for (const Json& item : *array) {
+        const auto step = path_.index(index++);
+        check(item, old ? old_element(item, *old, schema) : nullptr, *schema.items);
+      }
+    }
+  }
+
+ private:
+  // Only elements of keyed lists can be followed from one version to the next.
+  static const Json* old_element(const Json& item, const Json& old, const Schema& schema) {
+    const JsonArray* olds = old.if_array();
+    if (!olds || schema.grain != Grain::keyed) return nullptr;
+    for (const Json& candidate : *olds) {
+      bool same = true;
+      for (const std::string& key : schema.list_keys) {
+        const Json* a = model::find(item, {key});
+        const Json* b = model::find(candidate, {key});
+        same = same && a && b && model::is_same(*a, *b);
+      }
+      if (same) return &candidate;
+    }
+    return nullptr;
+  }
+
+  void check_rule(const Rule& rule, const Json& value, const Json* old, const Schema& schema) {
+    if (uses_old_self(*rule.program) && !old) return;
+    const std::string what = rule.message.empty() ? rule.rule : rule.message;
+    try {
+      if (evaluate_cel(*rule.program, value, old)) return;
+    } catch (const Error& error) {
+      errors_.push_back(model::invalid(path_.text(), json_quote(type_name(schema.type)),
+                                       fmt::format("{} evaluating rule: {}", error.what(), what)));
+      return;
+    }
+    add(rule, rule.message.empty() ? "failed rule: " + rule.rule : rule.message, value);
+  }
+
+  void add(const Rule& rule, const std::string& detail, const Json& value) {
+    const std::string field = path_.text() + rule.field_path;
+    if (rule.reason == "FieldValueForbidden") {
+      errors_.push_back(model::forbidden(field, detail));
+    } else if (rule.reason == "FieldValueRequired") {
+      errors_.push_back(model::required(field, detail));
+    } else if (rule.reason == "FieldValueDuplicate") {
+      errors_.push_back(model::duplicate(field, text_of(value)));
+    } else if (value.is_object() || value.is_array()) {
+      errors_.push_back({FieldProblem::invalid, field, "Invalid value: " + detail});
+    } else {
+      errors_.push_back(model::invalid(field, text_of(value), detail));
+    }
+  }
+
+  std::vector<FieldError>& errors_;
+  FieldPath path_;
+};
+
+// After these, what rules would find is likely to be nonsense.
+bool blocks_rules(const FieldError& error) {
+  return error.problem == FieldProblem::not_supported || error.problem == FieldProblem::required ||
+         error.problem == FieldProblem::too_long || error.problem == FieldProblem::too_many ||
+         error.problem == FieldProblem::type_invalid;
+}
+
+}  // namespace
+
+std::vector<FieldError> validate(const Json& object, const Schema& schema, const Json* old) {
+  SchemaCheck check;
+  check.check(object, schema);
+  std::vector<FieldError> errors = std::move(check.errors);
+  ListCheck(errors).check(object, schema);
+  if (errors.size() > kMostErrors) errors.resize(kMostErrors);
+  if (!schema.has_rules) return errors;
+  for (const FieldError& error : errors) {
+    if (!blocks_rules(error)) continue;
+    errors.push_back(model::invalid("<nil>", "null",
+                                    "some validation rules were not checked because the object was "
+                                    "invalid; correct the existing errors to complete validation"));
+    return errors;
+  }
+  RuleCheck(errors).check(object, old, schema);
+  return errors;
+}
+
+}  // namespace hearth::schema

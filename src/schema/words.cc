@@ -1,0 +1,117 @@
+#include "schema/words.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include <re2/re2.h>
+
+#include "base/base64.h"
+#include "base/error.h"
+#include "base/time_text.h"
+
+namespace hearth::schema {
+namespace {
+
+// More than all CRDs of a server have; beyond it the memory starts anew.
+constexpr std::size_t kMostPatterns = 4096;
+
+std::shared_ptr<const re2::RE2> compile(std::string_view pattern) {
+  re2::RE2::Options options;
+  options.set_log_errors(false);
+  auto compiled =
+      std::make_shared<const re2::RE2>(re2::StringPiece(pattern.data(), pattern.size()), options);
+  if (!compiled->ok())
+    fail(Code::invalid, "pattern '{}' is not a regular expression: {}", pattern, compiled->error());
+  return compiled;
+}
+
+std::shared_ptr<const re2::RE2> compiled_pattern(std::string_view pattern) {
+  static std::mutex mutex;
+  static std::map<std::string, std::shared_ptr<const re2::RE2>, std::less<>> known;
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto found = known.find(pattern); found != known.end()) return found->second;
+  }
+  auto compiled = compile(pattern);
+  const std::lock_guard lock(mutex);
+  if (known.size() >= kMostPatterns) known.clear();
+  known.emplace(pattern, compiled);
+  return compiled;
+}
+
+bool is_date(std::string_view text) {
+  return parse_rfc3339(std::string(text).append("T00:00:00Z")).has_value();
+}
+
+bool is_address(int family, std::string_view text) {
+  unsigned char bytes[sizeof(in6_addr)];
+  return ::inet_pton(family, std::string(text).c_str(), bytes) == 1 &&
+         text.find('\0') == std::string_view::npos;
+}
+
+bool is_cidr(std::string_view text) {
+  const auto slash = text.find('/');
+  if (slash == std::string_view::npos) return false;
+  const std::string_view address = text.substr(0, slash);
+  const std::string_view bits = text.substr(slash + 1);
+  if (bits.empty() || bits.size() > 3 || (bits.size() > 1 && bits.front() == '0')) return false;
+  int number = 0;
+  for (const char c : bits) {
+    if (c < '0' || c > '9') return false;
+    number = number * 10 + (c - '0');
+  }
+  return (is_address(AF_INET, address) && number <= 32) ||
+         (is_address(AF_INET6, address) && number <= 128);
+}
+
+bool is_uuid(std::string_view text) {
+  return matches("^(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$", text);
+}
+
+bool is_host_name(std::string_view text) {
+  return text.size() <= 255 && matches(R"(^([a-zA-Z0-9_]([-a-zA-Z0-9_]{0,61}[a-zA-Z0-9_])?)"
+                                       R"((\.[a-zA-Z0-9_]([-a-zA-Z0-9_]{0,61}[a-zA-Z0-9_])?)*)$)",
+                                       text);
+}
+
+}  // namespace
+
+bool matches(std::string_view pattern, std::string_view text) {
+  const auto compiled = compiled_pattern(pattern);
+  return re2::RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *compiled);
+}
+
+void check_pattern(std::string_view pattern) {
+  compiled_pattern(pattern);
+}
+
+bool is_of_format(std::string_view format, std::string_view text) {
+  if (format == "date-time") return parse_rfc3339(text).has_value();
+  if (format == "date") return is_date(text);
+  if (format == "byte") return base64_decode(text).has_value();
+  if (format == "duration") {
+    if (text.starts_with('-')) text.remove_prefix(1);
+    return parse_duration(text).has_value();
+  }
+  if (format == "ipv4") return is_address(AF_INET, text);
+  if (format == "ipv6") return is_address(AF_INET6, text);
+  if (format == "cidr") return is_cidr(text);
+  if (format == "uuid" || format == "uuid3" || format == "uuid4" || format == "uuid5")
+    return is_uuid(text);
+  if (format == "hostname") return is_host_name(text);
+  if (format == "mac") return matches("^(?i)[0-9a-f]{2}([:-][0-9a-f]{2}){5}$", text);
+  if (format == "email") return matches(R"(^[^@\s]+@[^@\s]+$)", text);
+  if (format == "uri") return matches(R"(^([a-zA-Z][a-zA-Z0-9+.-]*:|/)\S*$)", text);
+  return true;
+}
+
+std::size_t count_characters(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+}  // namespace hearth::schema
