@@ -46,16 +46,15 @@ ROOTS = """
 """.split()
 # Types that are more than their struct says.
 SPECIAL = {
-    "string": "string", "bool": "bool", "int": "int32", "int32": "int32", "int64": "int64",
-    "float64": "double", "byte": "byte", "meta.v1.Time": "time", "meta.v1.MicroTime": "microtime",
+    "byte": "byte", "string": "string", "bool": "bool", "int": "int32", "int32": "int32", "int64": "int64",
+    "meta.v1.Time": "time", "meta.v1.MicroTime": "microtime",
     "resource.Quantity": "quantity", "intstr.IntOrString": "intorstring", "types.UID": "string",
     "types.NodeName": "string", "meta.v1.FieldsV1": "json", "runtime.RawExtension": "json",
-    "meta.v1.Duration": "duration",
     # The schema of a schema has no end; what it says is checked when a CRD is created.
     "apiextensions.v1.JSONSchemaProps": "free",
 }
 FIELD = re.compile(r"^\t(?P<names>[\w.*]+(?: +[^`]+?)?)\s*`(?P<tag>[^`]*)`")
-CONSTANT = re.compile(r'^\s+(\w+)\s+(\w+)\s*=\s*"([^"]*)"')
+CONSTANT = re.compile(r'^\s+\w+\s+(\w+)\s*=\s*"([^"]*)"')
 
 
 class Type:
@@ -63,7 +62,6 @@ class Type:
         self.group, self.name, self.markers = group, name, markers
         self.fields = []   # of a struct
         self.alias = None  # of anything else
-        self.values = []   # of a string with constants
 
 
 def read(repository, revision, path):
@@ -85,10 +83,8 @@ def parse(group, text, types, constants):
                 markers.append(marker.group(1).strip())
             continue
         if not stripped:
-            if current is None:
-                # A blank line may stand between a type and its markers.
-                markers = markers[-20:]
-            else:
+            # A blank line may stand between a type and its markers.
+            if current is not None:
                 markers = []
             continue
         start = re.match(r"^type (\w+) (struct \{|.+)$", line)
@@ -108,9 +104,8 @@ def parse(group, text, types, constants):
                                        markers, imports))
         constant = CONSTANT.match(line)
         if constant and current is None:
-            name, kind, value = constant.groups()
-            constants["%s.%s" % (group, name)] = value
-            constants.setdefault("values %s.%s" % (group, kind), []).append(value)
+            kind, value = constant.groups()
+            constants.setdefault("%s.%s" % (group, kind), []).append(value)
         markers = []
 
 
@@ -155,7 +150,7 @@ class Writer:
             raise SystemExit("type '%s' is not known" % text)
         if known.alias:
             inner, _ = self.shape(known.alias)
-            values = self.constants.get("values " + text, []) if "enum" in known.markers else []
+            values = self.constants.get(text, []) if "enum" in known.markers else []
             if text in ("authentication.v1.ExtraValue", "authorization.v1.ExtraValue"):
                 return "strings", []  # a message around the list, in protobuf
             return inner, sorted(set(values))
@@ -179,7 +174,7 @@ class Writer:
         vanishes = "omitempty" in options or "omitzero" in options
         words = [number, name, kind]
         optional = any(m in ("optional", "k8s:optional") for m in markers)
-        if not vanishes and not optional:
+        if "required" in markers or (not vanishes and not optional):
             words.append("required")
         if pointer:
             words.append("pointer")
@@ -197,15 +192,12 @@ class Writer:
         key = re.search(r'patchMergeKey:"([^"]*)"', tag)
         if strategy:
             words.append("patch:" + strategy.group(1) + (":" + key.group(1) if key else ""))
-        if "default" in marks:
-            words.append("default:" + self.default(marks["default"], group))
+        # ref(NAME) is a default that only code applies.
+        if "default" in marks and not marks["default"].startswith("ref("):
+            words.append("default:" + marks["default"])
         if values:
             words.append("enum:" + "|".join(values))
         return " ".join(words)
-
-    def default(self, text, group):
-        reference = re.match(r"ref\((\w+)\)", text)
-        return '"%s"' % self.constants["%s.%s" % (group, reference.group(1))] if reference else text
 
     def type(self, full):
         known = self.types[full]
@@ -228,8 +220,8 @@ HEADER = """\
 # type NAME [atomic]
 #  NUMBER FIELD TYPE [WORD...]     NUMBER is protobuf's; FIELD '-' with the word 'inline' is a struct
 #                                  whose fields are the outer one's in JSON
-# TYPE: []T list, {}T map from strings, another type's name, or string bool int32 int64 double bytes
-# time microtime duration quantity intorstring, strings (a list that is a message in protobuf), json
+# TYPE: []T list, {}T map from strings, another type's name, or string bool int32 int64 bytes time
+# microtime quantity intorstring, strings (a list that is a message in protobuf), json
 # (any JSON, bytes in protobuf), free (any JSON).
 # WORD: required; pointer (zero values stay); always (zero values stay, too); map:KEYS, set, atomic
 # (who owns what in server-side apply); patch:STRATEGY[:KEY] (strategic merge); default:JSON;

@@ -115,7 +115,6 @@ class SchemaMaker {
     schema.type = Type::string;
     switch (shape) {
       case Shape::string:
-      case Shape::duration:
         break;
       case Shape::boolean:
         schema.type = Type::boolean;
@@ -124,10 +123,6 @@ class SchemaMaker {
       case Shape::int64:
         schema.type = Type::integer;
         schema.format = shape == Shape::int32 ? "int32" : "int64";
-        break;
-      case Shape::number:
-        schema.type = Type::number;
-        schema.format = "double";
         break;
       case Shape::bytes:
         schema.format = "byte";

@@ -18,11 +18,9 @@ enum class Shape : unsigned char {
   boolean,
   int32,
   int64,
-  number,
   bytes,
   time,
   micro_time,
-  duration,
   quantity,
   int_or_string,
   strings,  // a list that is a message in protobuf
