@@ -1,9 +1,9 @@
 // Rules of schemas (x-kubernetes-validations): the part of CEL that CRDs use most.
 //
-// Understood: literals, lists, self, oldSelf, fields, indexes, has(), ! - + - * / %, comparisons,
-// && || ?:, in, size(), int(), string(), startsWith, endsWith, contains, matches, lowerAscii,
-// and the macros all, exists, exists_one, filter, map. Anything else is refused when the CRD is
-// created.
+// Understood: literals, lists, self, oldSelf, members, indexes, has(), ! - + * / %, comparisons,
+// && || ?:, in, size(), int(), string(), startsWith, endsWith, contains, matches (with a literal
+// pattern), lowerAscii, and the macros all, exists, exists_one, filter, map. Anything else is
+// refused when the CRD is created. Values have no other types than JSON's: times are text.
 #pragma once
 
 #include <memory>

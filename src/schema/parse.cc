@@ -206,6 +206,7 @@ class Parser {
                 .message = text(*one, "message"),
                 .field_path = text(*one, "fieldPath"),
                 .reason = text(*one, "reason")};
+      if (flag(*one, "optionalOldSelf")) refuse("optionalOldSelf is not supported");
       try {
         rule.program = compile_cel(rule.rule);
       } catch (const Error& error) {

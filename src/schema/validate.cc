@@ -109,15 +109,15 @@ bool is_type(const Json& value, Type type) {
   }
 }
 
-std::string text_of(const Json& value) {
-  return clipped(model::to_text(value));
-}
-
-// A limit as Go prints it: 3, not 3.0.
+// A number as Go prints it: 3, not 3.0.
 std::string text_of(double number) {
   if (std::trunc(number) == number && std::abs(number) < 1e18)
     return std::to_string(static_cast<long long>(number));
   return fmt::format("{}", number);
+}
+
+std::string text_of(const Json& value) {
+  return value.is_double() ? text_of(value.get_double()) : clipped(model::to_text(value));
 }
 
 std::string_view view(const boost::json::string& text) {
@@ -478,7 +478,8 @@ class RuleCheck {
   }
 
   void add(const Rule& rule, const std::string& detail, const Json& value) {
-    const std::string field = path_.text() + rule.field_path;
+    std::string field = path_.text() + rule.field_path;
+    if (field.starts_with('.')) field.erase(0, 1);
     if (rule.reason == "FieldValueForbidden") {
       errors_.push_back(model::forbidden(field, detail));
     } else if (rule.reason == "FieldValueRequired") {
