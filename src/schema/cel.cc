@@ -2,8 +2,6 @@
 #include "schema/cel.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <memory>
 #include <vector>
 
@@ -16,8 +14,16 @@
 namespace hearth::schema {
 namespace {
 
+using cel::arithmetic_of;
+using cel::integer_of;
 using cel::Node;
 using cel::Op;
+using cel::order;
+using cel::stop;
+using cel::text_of;
+using cel::to_integer;
+using cel::to_text;
+using cel::truth_of;
 using model::Json;
 using model::JsonArray;
 using model::JsonObject;
@@ -26,10 +32,6 @@ using model::JsonObject;
 constexpr std::size_t kMostSteps = 1'000'000;
 // Bytes of text that are as much work as one step.
 constexpr std::size_t kBytesPerStep = 16;
-
-[[noreturn]] void stop(std::string_view why) {
-  fail(Code::invalid, "{}", why);
-}
 
 // A value that somebody else owns, or that was computed.
 class Value {
@@ -55,63 +57,6 @@ class Value {
   std::shared_ptr<const Json> own_;
 };
 
-std::string_view text_of(const Json& json) {
-  if (!json.is_string()) stop("no such overload");
-  return {json.get_string().data(), json.get_string().size()};
-}
-
-bool truth_of(const Json& json) {
-  if (!json.is_bool()) stop("no such overload");
-  return json.get_bool();
-}
-
-bool is_integer(const Json& json) {
-  return json.is_int64() || json.is_uint64();
-}
-
-std::int64_t integer_of(const Json& json) {
-  const auto number = model::as_integer(json);
-  if (!number) stop("no such overload");
-  return *number;
-}
-
-Json checked(bool overflows, std::int64_t result) {
-  if (overflows) stop("integer overflow");
-  return result;
-}
-
-Json integer_arithmetic(Op op, std::int64_t left, std::int64_t right) {
-  std::int64_t result = 0;
-  switch (op) {
-    case Op::add:
-      return checked(__builtin_add_overflow(left, right, &result), result);
-    case Op::subtract:
-      return checked(__builtin_sub_overflow(left, right, &result), result);
-    case Op::multiply:
-      return checked(__builtin_mul_overflow(left, right, &result), result);
-    default:
-      if (right == 0) stop(op == Op::divide ? "division by zero" : "modulus by zero");
-      if (right == -1) return op == Op::divide ? checked(left == INT64_MIN, -left) : Json(0);
-      return op == Op::divide ? left / right : left % right;
-  }
-}
-
-Json double_arithmetic(Op op, double left, double right) {
-  switch (op) {
-    case Op::add:
-      return left + right;
-    case Op::subtract:
-      return left - right;
-    case Op::multiply:
-      return left * right;
-    case Op::divide:
-      if (right == 0) stop("division by zero");
-      return left / right;
-    default:
-      stop("no such overload");
-  }
-}
-
 class Evaluator {
  public:
   Evaluator(const Json& self, const Json* old_self) {
@@ -135,7 +80,7 @@ class Evaluator {
       case Op::has:
         return Value::made(has(node.child(0)));
       case Op::negate:
-        return negated(run(node.child(0)).json());
+        return Value::made(arithmetic_of(Op::subtract, 0, run(node.child(0)).json()));
       case Op::not_:
         return Value::made(!truth_of(run(node.child(0)).json()));
       case Op::and_:
@@ -203,11 +148,6 @@ class Evaluator {
     const Value object = run(selected.child(0));
     if (!object.json().is_object()) stop("no such overload");
     return object.json().get_object().contains(selected.text);
-  }
-
-  static Value negated(const Json& json) {
-    if (json.is_double()) return Value::made(-json.get_double());
-    return Value::made(integer_arithmetic(Op::subtract, 0, integer_of(json)));
   }
 
   // The side that decides wins, even if the other one cannot be computed.
@@ -282,13 +222,9 @@ class Evaluator {
       case Op::size:
         return std::int64_t(size_of(json));
       case Op::to_int:
-        if (json.is_string()) return parse_integer(text_of(json));
-        if (json.is_double() && std::abs(json.get_double()) < 9e18)
-          return static_cast<std::int64_t>(json.get_double());
-        return integer_of(json);
+        return to_integer(json);
       case Op::to_string:
-        if (json.is_object() || json.is_array() || json.is_null()) stop("no such overload");
-        return json.is_string() ? json : Json(boost::json::string(model::to_text(json)));
+        return to_text(json);
       case Op::lower: {
         boost::json::string text(text_of(json));
         spend(text.size() / kBytesPerStep);
@@ -306,13 +242,6 @@ class Evaluator {
     if (const JsonObject* object = json.if_object()) return object->size();
     spend(text_of(json).size() / kBytesPerStep);
     return count_characters(text_of(json));
-  }
-
-  static Json parse_integer(std::string_view text) {
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end != text.data() + text.size()) stop("type conversion error");
-    return number;
   }
 
   Json binary(Op op, const Json& left, const Json& right) {
@@ -347,10 +276,7 @@ class Evaluator {
   }
 
   Json arithmetic(Op op, const Json& left, const Json& right) {
-    if (is_integer(left) && is_integer(right))
-      return integer_arithmetic(op, integer_of(left), integer_of(right));
-    if (left.is_number() && right.is_number())
-      return double_arithmetic(op, left.to_number<double>(), right.to_number<double>());
+    if (left.is_number() && right.is_number()) return arithmetic_of(op, left, right);
     if (op != Op::add) stop("no such overload");
     if (left.is_string() && right.is_string()) {
       spend((text_of(left).size() + text_of(right).size()) / kBytesPerStep);
@@ -362,18 +288,6 @@ class Evaluator {
     Json joined = copy(left);
     for (const Json& item : right.get_array()) joined.get_array().push_back(copy(item));
     return joined;
-  }
-
-  static int order(const Json& left, const Json& right) {
-    if (is_integer(left) && is_integer(right)) {
-      const std::int64_t a = integer_of(left), b = integer_of(right);
-      return a < b ? -1 : a > b ? 1 : 0;
-    }
-    if (left.is_number() && right.is_number()) {
-      const double a = left.to_number<double>(), b = right.to_number<double>();
-      return a < b ? -1 : a > b ? 1 : 0;
-    }
-    return text_of(left).compare(text_of(right));
   }
 
   bool contains(const Json& range, const Json& wanted) {

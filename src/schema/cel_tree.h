@@ -1,8 +1,10 @@
-// A rule as a tree. Between cel_parse.cc and cel.cc only.
+// A rule as a tree, and what it can do with single values. For cel*.cc only.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/json.h"
@@ -60,6 +62,20 @@ struct Node {
 
   const Node& child(std::size_t index) const { return *children[index]; }
 };
+
+// The rule cannot be decided.
+[[noreturn]] void stop(std::string_view why);
+
+// These stop at values of other types.
+std::string_view text_of(const model::Json& json);
+bool truth_of(const model::Json& json);
+std::int64_t integer_of(const model::Json& json);
+model::Json to_integer(const model::Json& json);
+model::Json to_text(const model::Json& json);
+// Of numbers; add, subtract, multiply, divide, modulo.
+model::Json arithmetic_of(Op op, const model::Json& left, const model::Json& right);
+// Below, at or above zero, as `left` is less, equal or greater.
+int order(const model::Json& left, const model::Json& right);
 
 }  // namespace cel
 

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "schema/builtin.h"
 #include "schema/table.h"
+#include "schema/words.h"
 
 namespace hearth::schema {
 namespace {
@@ -106,27 +107,8 @@ class Reader {
   std::string_view rest_;
 };
 
-// How many bytes the character at the start takes; 0 if it is none.
-std::size_t character_size(std::string_view text) {
-  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = at(0);
-  if (first < 0x80) return 1;
-  const std::size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || text.size() < size) return 0;
-  for (std::size_t i = 1; i < size; ++i)
-    if ((at(i) & 0xC0) != 0x80) return 0;
-  const bool too_short = (first == 0xE0 && at(1) < 0xA0) || (first == 0xF0 && at(1) < 0x90);
-  const bool surrogate = first == 0xED && at(1) >= 0xA0;
-  const bool too_large = first == 0xF4 && at(1) >= 0x90;
-  return too_short || surrogate || too_large ? 0 : size;
-}
-
 Json text_value(std::string_view text) {
-  for (std::string_view rest = text; !rest.empty();) {
-    const std::size_t size = character_size(rest);
-    if (size == 0) refuse("a string is not UTF-8");
-    rest.remove_prefix(size);
-  }
+  if (!is_utf8(text)) refuse("a string is not UTF-8");
   return boost::json::string(text);
 }
 
