@@ -159,8 +159,11 @@ TEST(ValidateTest, Types) {
           R"(spec.i: Invalid value: "string": spec.i in body must be of type integer: "string")"});
   EXPECT_EQ(
       errors_of(schema, R"({"i":1.5})"),
-      Texts{
-          R"(spec.i: Invalid value: "number": spec.i in body must be of type integer: "number")"});
+      (Texts{
+          R"(spec.i: Invalid value: "float64": spec.i in body must be of type int32: "float64")",
+          R"(<nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.i)"}));
+  EXPECT_EQ(errors_of(schema, R"({"i":true})"),
+            Texts{R"(spec.i: Invalid value: "": spec.i in body must be of type int32: "")"});
   EXPECT_EQ(
       errors_of(schema, R"({"i":3000000000})"),
       Texts{

@@ -39,6 +39,17 @@ std::string_view type_of(const Json& value) {
   return "";
 }
 
+// The format that numbers have by themselves.
+std::string_view format_of(const Json& value) {
+  if (!value.is_number()) return "";
+  return value.is_double() ? "float64" : "int64";
+}
+
+bool fits_integer(const Json& value, std::string_view format) {
+  const auto number = model::as_integer(value);
+  return number && (format != "int32" || (*number >= INT32_MIN && *number <= INT32_MAX));
+}
+
 bool is_type(const Json& value, Type type) {
   switch (type) {
     case Type::any:
@@ -117,10 +128,10 @@ class SchemaCheck {
     }
     if (is_type(value, schema.type)) return true;
     // Of a value with a format, the format is what is missed.
-    if (!schema.format.empty() && schema.type == Type::string && !value.is_null() &&
-        !value.is_array())
-      add_type_error(schema.format,
-                     value.is_number() ? value.is_double() ? "float64" : "int64" : "");
+    const bool by_format =
+        !schema.format.empty() && !value.is_null() && !value.is_string() && !value.is_array();
+    if (by_format)
+      add_type_error(schema.format, format_of(value));
     else
       add_type_error(type_name(schema.type), type_of(value));
     return false;
@@ -211,15 +222,11 @@ class SchemaCheck {
 
   void check_number(const Json& value, const Schema& schema) {
     const double number = value.to_number<double>();
-    const bool is_int32 = schema.type == Type::integer && schema.format == "int32";
-    if (is_int32 && (number < INT32_MIN || number > INT32_MAX))
-      add_general(fmt::format("Checked value must be of type integer with format int32 in {}",
-                              path_.text()));
-    else if (schema.type == Type::integer && is_type(value, Type::integer) &&
-             !model::as_integer(value))
-      add_general(fmt::format("Checked value must be of type integer {} in {}",
-                              schema.format.empty() ? "(default format)" : "with format int64",
-                              path_.text()));
+    if (schema.type == Type::integer && !fits_integer(value, schema.format))
+      add_general(
+          fmt::format("Checked value must be of type integer {} in {}",
+                      schema.format.empty() ? "(default format)" : "with format " + schema.format,
+                      path_.text()));
     if (schema.multiple_of && std::fmod(number, *schema.multiple_of) != 0)
       add_invalid(text_of(value),
                   fmt::format("should be a multiple of {}", text_of(*schema.multiple_of)));
