@@ -126,12 +126,13 @@ TEST(TableTest, PartialMetadata) {
 }
 
 TEST(TableTest, APodThatRuns) {
-  EXPECT_EQ(cells(pods(), pod(R"("spec":{"nodeName":"n","containers":[{},{}]},"status":{"phase":"Running",
+  EXPECT_EQ(
+      cells(pods(), pod(R"("spec":{"nodeName":"n","containers":[{},{}]},"status":{"phase":"Running",
       "podIPs":[{"ip":"10.0.0.1"}],"containerStatuses":[
       {"name":"a","ready":true,"restartCount":2,"state":{"running":{}},
        "lastState":{"terminated":{"finishedAt":"2026-11-15T09:59:00Z"}}},
       {"name":"b","ready":false,"restartCount":0,"state":{"running":{}}}]})")),
-            R"x(["p","1/2","Running","2 (60s ago)","66s","10.0.0.1","n","<none>","<none>"])x");
+      R"x(["p","1/2","Running","2 (60s ago)","66s","10.0.0.1","n","<none>","<none>"])x");
   EXPECT_EQ(cells(pods(), pod(R"("spec":{"containers":[{}]},"status":{"phase":"Pending"})")),
             R"(["p","0/1","Pending","0","66s","<none>","<none>","<none>","<none>"])");
 }
