@@ -299,9 +299,6 @@ Problems check_name(std::string_view name, NameRule rule, bool is_prefix) {
   std::string masked(name);
   // What follows the dash is ours, and starts with a letter or a digit.
   if (is_prefix && masked.size() > 1 && masked.ends_with('-')) masked.back() = 'a';
-  // The prefix is cut before it becomes a name, so its length does not matter.
-  if (is_prefix) masked = masked.substr(0, kMostPrefix);
-  if (is_prefix && masked.ends_with('-')) masked.back() = 'a';
   if (rule == NameRule::label) return check_dns_label(masked);
   if (rule == NameRule::dns1035) return check_dns1035_label(masked);
   return check_dns_subdomain(masked);
