@@ -61,9 +61,25 @@ Wide scale(Wide value, int base, int power) {
   return value > kMost ? kMost : value;
 }
 
-// Up to 18 digits before the point and as many behind it, in billionths.
+// digits * 2^power / 10^fraction in billionths. Digits behind the point that there is no room for are
+// given up on the way.
+Wide scale_binary(Wide value, int power, int fraction) {
+  constexpr Wide kRoom = Wide{1} << 120;
+  int down = fraction - 9;
+  for (; power > 0; --power) {
+    while (value > kRoom && down > 0) {
+      value = ceil_divide(value, 10);
+      --down;
+    }
+    if (value > kRoom) return kMost;
+    value *= 2;
+  }
+  return scale(value, 10, -down);
+}
+
+// What stands before the suffix, with as many digits as are kept.
 struct Digits {
-  Wide value = 0;  // all digits as one number
+  Wide value = 0;  // all of them as one number
   int fraction = 0;
   bool is_any = false;
   bool is_cut = false;
@@ -142,9 +158,7 @@ std::optional<Quantity> Quantity::parse(std::string_view text) {
 
   Wide value = digits->value;
   if (suffix->form == Form::binary) {
-    // Binary first: 1.5Ki has no fraction, and what is left of one is rounded up.
-    value = scale(value, 2, suffix->power);
-    value = scale(value, 10, 9 - digits->fraction);
+    value = scale_binary(value, suffix->power, digits->fraction);
   } else {
     value = scale(value, 10, 9 - digits->fraction + suffix->power);
   }

@@ -86,6 +86,9 @@ TEST(QuantityTest, CanonicalText) {
   EXPECT_EQ(canonical("1024Mi"), "1Gi");
   EXPECT_EQ(canonical("1536Mi"), "1536Mi");
   EXPECT_EQ(canonical("1.5Gi"), "1536Mi");
+  EXPECT_EQ(canonical("1.500000000000000000Ei"), "1536Pi");
+  EXPECT_EQ(canonical("1.00000000000000000001Gi"), "1073741824000000001n");
+  EXPECT_EQ(canonical("99999999999999999999999999999999Ei"), "9223372036854775807");
   EXPECT_EQ(canonical("512Ki"), "512Ki");
   EXPECT_EQ(canonical("0.5Ki"), "512");
   EXPECT_EQ(canonical("1e3"), "1e3");
