@@ -23,8 +23,6 @@ class OpenApi {
   // out; it lives as long as this.
   OpenApi(std::vector<Catalogue::Group> groups, std::string digest,
           const schema::Schema& object_meta);
-  OpenApi(const OpenApi&) = delete;
-  OpenApi& operator=(const OpenApi&) = delete;
 
   // GET /openapi/v3.
   const std::string& index() const { return index_; }
