@@ -81,7 +81,12 @@ class Builder {
     count_element();
     return true;
   }
-  bool on_double(double number, std::string_view, json::error_code&) {
+  bool on_double(double number, std::string_view, json::error_code& error) {
+    // Written again it would be no JSON.
+    if (!std::isfinite(number)) {
+      error = json::error::exponent_overflow;
+      return false;
+    }
     values_.push_double(number);
     count_element();
     return true;

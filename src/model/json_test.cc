@@ -15,7 +15,7 @@ TEST(Json, TellsWhichMembersCameTwice) {
 }
 
 TEST(Json, RefusesWhatIsNoJson) {
-  for (const char* text : {"", "{", "{\"a\":}", "[1,]", "{} x", "nul", "\"\xff\"", "01"})
+  for (const char* text : {"", "{", "{\"a\":}", "[1,]", "{} x", "nul", "\"\xff\"", "01", "-15e555"})
     EXPECT_THROW(parse_json(text), Error) << text;
 }
 

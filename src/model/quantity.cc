@@ -61,8 +61,8 @@ Wide scale(Wide value, int base, int power) {
   return value > kMost ? kMost : value;
 }
 
-// digits * 2^power / 10^fraction in billionths. Digits behind the point that there is no room for are
-// given up on the way.
+// digits * 2^power / 10^fraction in billionths. Digits behind the point that there is no room for
+// are given up on the way.
 Wide scale_binary(Wide value, int power, int fraction) {
   constexpr Wide kRoom = Wide{1} << 120;
   int down = fraction - 9;
