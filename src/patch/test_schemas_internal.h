@@ -93,20 +93,28 @@ inline SchemaPtr test_condition() {
   return struct_of({{"type", text}, {"status", text}});
 }
 
-// A built-in kind: named, with its metadata spelt out.
+inline SchemaPtr test_metadata() {
+  const SchemaPtr text = of_type(Type::string);
+  auto owner = struct_of({{"uid", text}, {"name", text}});
+  owner->grain = Grain::atomic;
+  auto metadata = struct_of({{"name", text},
+                             {"namespace", text},
+                             {"labels", map_of(text)},
+                             {"annotations", map_of(text)},
+                             {"finalizers", list_of(text, Grain::set)},
+                             {"ownerReferences", list_of(owner, Grain::keyed, {"uid"})}});
+  metadata->preserve_unknown = true;
+  return metadata;
+}
+
+// A built-in kind: it has a name.
 inline const Schema& test_pod() {
   static const SchemaPtr schema = [] {
     const SchemaPtr text = of_type(Type::string);
-    auto metadata = struct_of({{"name", text},
-                               {"namespace", text},
-                               {"labels", map_of(text)},
-                               {"annotations", map_of(text)},
-                               {"finalizers", list_of(text, Grain::set)}});
-    metadata->preserve_unknown = true;
     auto pod = struct_of(
         {{"apiVersion", text},
          {"kind", text},
-         {"metadata", metadata},
+         {"metadata", test_metadata()},
          {"spec", test_pod_spec()},
          {"status",
           struct_of({{"phase", text},
@@ -127,7 +135,9 @@ inline const Schema& test_sandbox() {
     const auto any_number = std::make_shared<Schema>();
     any_number->int_or_string = true;
     return struct_of(
-        {{"metadata", of_type(Type::object)},
+        {{"apiVersion", text},
+         {"kind", text},
+         {"metadata", test_metadata()},
          {"spec", struct_of({{"podTemplate", struct_of({{"spec", test_pod_spec()}})},
                              {"operatingMode", text},
                              {"tags", list_of(text, Grain::set)},

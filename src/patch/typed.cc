@@ -14,63 +14,9 @@ namespace {
 using schema::Grain;
 using schema::Type;
 
-// What matters of ObjectMeta here; the other members are scalars, which need no schema.
-Schema make_metadata_schema() {
-  const auto text = std::make_shared<Schema>();
-  text->type = Type::string;
-  const auto texts = std::make_shared<Schema>();
-  texts->type = Type::object;
-  texts->additional = text;
-  const auto finalizers = std::make_shared<Schema>();
-  finalizers->type = Type::array;
-  finalizers->grain = Grain::set;
-  finalizers->items = text;
-  const auto owner = std::make_shared<Schema>();
-  owner->type = Type::object;
-  owner->grain = Grain::atomic;
-  owner->preserve_unknown = true;
-  const auto owners = std::make_shared<Schema>();
-  owners->type = Type::array;
-  owners->grain = Grain::keyed;
-  owners->list_keys = {"uid"};
-  owners->items = owner;
-  Schema metadata;
-  metadata.type = Type::object;
-  metadata.preserve_unknown = true;
-  metadata.properties = {{"labels", texts},
-                         {"annotations", texts},
-                         {"finalizers", finalizers},
-                         {"ownerReferences", owners}};
-  return metadata;
-}
-
-const Schema& metadata_schema() {
-  static const Schema schema = make_metadata_schema();
-  return schema;
-}
-
-const Schema& text_schema() {
-  static const Schema schema = [] {
-    Schema text;
-    text.type = Type::string;
-    return text;
-  }();
-  return schema;
-}
-
 bool is_deduced(const Schema* schema) {
   return !schema || (schema->type == Type::any && !schema->int_or_string &&
                      schema->properties.empty() && !schema->items);
-}
-
-bool has_type_members(Typing type) {
-  return type.is_resource || (type.schema && type.schema->embedded_resource);
-}
-
-const Schema* resource_member(Typing type, std::string_view name) {
-  if (!has_type_members(type)) return nullptr;
-  if (name == "metadata") return &metadata_schema();
-  return name == "apiVersion" || name == "kind" ? &text_schema() : nullptr;
 }
 
 const Json* find_key(const model::JsonObject& item, const Schema* items, const std::string& key) {
@@ -267,25 +213,13 @@ Shape shape_of(Typing type, const Json* value) {
 }
 
 std::optional<Typing> member_type(Typing type, std::string_view name) {
-  if (is_deduced(type.schema)) {
-    if (const Schema* own = resource_member(type, name)) return Typing{own};
-    return Typing();
-  }
-  const auto property = type.schema->properties.find(name);
-  if (property != type.schema->properties.end()) {
-    // The schema of a custom resource says no more of metadata than that it is an object.
-    if (name == "metadata" && has_type_members(type) && property->second->properties.empty())
-      return Typing{&metadata_schema()};
-    return Typing{property->second.get()};
-  }
-  if (const Schema* own = resource_member(type, name)) return Typing{own};
-  if (type.schema->additional) return Typing{type.schema->additional.get()};
+  if (is_deduced(type.schema)) return Typing();
+  if (const Schema* member = schema::member_schema(*type.schema, name)) return Typing{member};
   if (type.schema->preserve_unknown) return Typing();
   return std::nullopt;
 }
 
 bool is_declared(Typing type, std::string_view name) {
-  if (resource_member(type, name)) return true;
   return type.schema && type.schema->properties.find(name) != type.schema->properties.end();
 }
 
@@ -312,14 +246,14 @@ bool is_untracked(Level level, std::string_view name) {
 
 FieldSet fields_of(const Json& object, const Schema& schema) {
   FieldSet set;
-  Collector().add(object, {&schema, true}, Level::root, set);
+  Collector().add(object, {&schema}, Level::root, set);
   set.self = false;
   return set;
 }
 
 std::vector<std::string> find_type_errors(const Json& object, const Schema& schema) {
   TypeErrors errors;
-  errors.check(object, {&schema, true}, "");
+  errors.check(object, {&schema}, "");
   return errors.take();
 }
 

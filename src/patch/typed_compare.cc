@@ -165,7 +165,7 @@ class Comparison {
 
 Changes compare(const Json& before, const Json& after, const Schema& schema) {
   Changes changes;
-  Comparison().node(&before, &after, {&schema, true}, Level::root, changes);
+  Comparison().node(&before, &after, {&schema}, Level::root, changes);
   changes.set.self = changes.removed.self = false;
   return changes;
 }

@@ -21,7 +21,6 @@ using schema::Schema;
 // The type at one place of an object.
 struct Typing {
   const Schema* schema = nullptr;  // null: deduced
-  bool is_resource = false;        // has apiVersion, kind and metadata, whatever the schema says
 };
 
 enum class Shape { scalar, map, atomic_map, atomic_list, set, keyed };

@@ -227,15 +227,15 @@ void add_declared_parents(FieldSet& set, Typing type, Level level) {
 }  // namespace
 
 Json merge(const Json& live, const Json& configuration, const Schema& schema) {
-  return Merge().node(&live, &configuration, {&schema, true});
+  return Merge().node(&live, &configuration, {&schema});
 }
 
 Json remove_fields(const Json& object, const FieldSet& set, const Schema& schema) {
-  return Removal().node(object, set, {&schema, true}).value_or(model::JsonObject());
+  return Removal().node(object, set, {&schema}).value_or(model::JsonObject());
 }
 
 FieldSet with_declared_parents(FieldSet set, const Schema& schema) {
-  add_declared_parents(set, {&schema, true}, Level::root);
+  add_declared_parents(set, {&schema}, Level::root);
   return set;
 }
 
