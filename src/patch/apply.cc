@@ -138,10 +138,7 @@ class Application {
       if (FieldSet both = intersect(entry.fields, changes.set); !both.empty())
         conflicts.push_back({&entry, std::move(both)});
     if (!force && !conflicts.empty()) check_consent(std::move(conflicts));
-    for (Entry& entry : entries) {
-      entry.fields = subtract(std::move(entry.fields), changes.set);
-      entry.fields = subtract(std::move(entry.fields), changes.removed);
-    }
+    for (Entry& entry : entries) entry.take_away(changes);
     drop_empty(entries);
   }
 

@@ -19,7 +19,12 @@ struct Entry {
   std::string time;  // as it is written; may be empty
   std::int64_t seconds = 0;
   FieldSet fields;
+  // What we stored ourselves is read only when it matters; until then `fields` is empty.
+  Json unread;
 
+  void read();
+  void take_away(const Changes& changes);
+  bool is_empty() const { return unread.is_null() && fields.empty(); }
   // Whose entry it is: appliers stay who they are when they move to another version.
   bool is_same_owner(const Entry& other) const;
 };
@@ -30,6 +35,8 @@ using Entries = std::vector<Entry>;
 Entries parse_entries(const Json& managed_fields);
 // The entries of a stored object; none if they cannot be read.
 Entries entries_of(const Json& object);
+// Entries that we stored, with their fields unread.
+Entries unread_entries(Json managed_fields);
 // Writes them into the object, in the order of kube-apiserver; removes the member if there are
 // none.
 void store_entries(Json& object, Entries entries);

@@ -9,6 +9,9 @@
 namespace hearth::patch {
 namespace {
 
+// Every number of so many digits is an integer for everyone.
+constexpr std::size_t kMostPlainDigits = 15;
+
 // Members come first, then elements by key, by value, by index.
 int rank(std::string_view element) {
   switch (element.empty() ? '\0' : element[0]) {
@@ -40,7 +43,44 @@ std::string scalar_text(const Json& value) {
   fail(Code::invalid, "'{}' is no path element of a field set: {}", element, why);
 }
 
+// Reads one piece of plain text or a plain number off the front; empty if there is none.
+std::string_view take_plain(std::string_view& text, bool may_be_number) {
+  std::size_t end = 0;
+  if (text.starts_with('"')) {
+    end = 1;
+    while (end < text.size() && text[end] >= ' ' && text[end] <= '~' && text[end] != '"' &&
+           text[end] != '\\')
+      ++end;
+    if (end == text.size() || text[end] != '"') return {};
+    ++end;
+  } else if (may_be_number && text.substr(0, 1) != "0") {
+    while (end < text.size() && text[end] >= '0' && text[end] <= '9') ++end;
+    if (end > kMostPlainDigits) return {};
+  }
+  const std::string_view taken = text.substr(0, end);
+  text.remove_prefix(end);
+  return taken;
+}
+
+// Whether a key is surely written as we write it. Nearly all are, and parsing costs.
+bool is_canonical_key(std::string_view element) {
+  std::string_view rest = element.substr(2);
+  std::string_view last;
+  char expected = '{';
+  while (rest.starts_with(expected)) {
+    rest.remove_prefix(1);
+    const std::string_view name = take_plain(rest, /*may_be_number=*/false);
+    if (name.empty() || (!last.empty() && last >= name) || !rest.starts_with(':')) return false;
+    rest.remove_prefix(1);
+    if (take_plain(rest, /*may_be_number=*/true).empty()) return false;
+    last = name;
+    expected = ',';
+  }
+  return rest == "}" && !last.empty();
+}
+
 std::string parse_key_element(std::string_view element) {
+  if (is_canonical_key(element)) return std::string(element);
   const Json keys = model::parse_json(element.substr(2)).value;
   if (!keys.is_object()) refuse(element, "a key is an object");
   std::vector<std::pair<std::string_view, const Json*>> sorted;
@@ -256,6 +296,16 @@ FieldSet parse_field_set(const Json& fields_v1) {
   FieldSet set = parse_node(fields_v1);
   set.self = false;  // nobody owns the whole object
   return set;
+}
+
+bool overlaps(const Json& fields_v1, const FieldSet& set) {
+  const model::JsonObject* members = fields_v1.if_object();
+  if (!members) return false;
+  if (set.self && (members->empty() || members->if_contains("."))) return true;
+  return std::any_of(set.children.begin(), set.children.end(), [&](const FieldSet::Child& child) {
+    const Json* below = members->if_contains(child.element);
+    return below && overlaps(*below, child.set);
+  });
 }
 
 Json to_json(const FieldSet& set) {

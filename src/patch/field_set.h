@@ -52,6 +52,8 @@ FieldSet intersect(const FieldSet& left, const FieldSet& right);
 
 // Throws Error(invalid) for what is no FieldsV1.
 FieldSet parse_field_set(const Json& fields_v1);
+// Whether both have a field in common, of a FieldsV1 that to_json() made.
+bool overlaps(const Json& fields_v1, const FieldSet& set);
 Json to_json(const FieldSet& set);
 
 // Every path of the set as people read it: `.spec.containers[name="main"].image`. A node's own

@@ -37,6 +37,12 @@ TEST(FieldSet, WritesOneFormOnly) {
   EXPECT_EQ(text(set(R"({"k:{\"a\":1}":{"f:x":{}},"k:{ \"a\": 1 }":{"f:y":{}}})")),
             R"({"k:{\"a\":1}":{"f:x":{},"f:y":{}}})");
   EXPECT_EQ(text(set(R"({".":{},"f:a":{}})")), R"({"f:a":{}})");
+  for (const std::string_view odd :
+       {R"({"k:{\"a\":01}":{}})", R"({"k:{\"a\":1,}":{}})", R"({"k:{\"a\":1}x":{}})",
+        R"({"k:{,\"a\":1}":{}})", R"({"k:{\"a\"}":{}})", R"({"k:{\"a\":x}":{}})"})
+    EXPECT_THROW(set(odd), Error) << odd;
+  EXPECT_EQ(text(set(R"({"k:{\"a\":-1,\"b\":true}":{},"k:{\"a\":123456789012345678}":{}})")),
+            R"({"k:{\"a\":-1,\"b\":true}":{},"k:{\"a\":123456789012345678}":{}})");
 }
 
 TEST(FieldSet, RefusesWhatIsNone) {
@@ -58,6 +64,14 @@ TEST(FieldSet, UnitesSubtractsAndIntersects) {
   EXPECT_EQ(text(intersect(left, right)), R"({"f:a":{"f:b":{}}})");
   EXPECT_TRUE(subtract(left, left).empty());
   EXPECT_EQ(intersect(left, left), left);
+}
+
+TEST(FieldSet, TellsOverlapsWithoutReading) {
+  const Json stored = to_json(set(R"({"f:a":{".":{},"f:b":{}},"f:c":{"f:d":{}}})"));
+  EXPECT_TRUE(overlaps(stored, set(R"({"f:a":{}})")));
+  EXPECT_TRUE(overlaps(stored, set(R"({"f:a":{"f:b":{}}})")));
+  EXPECT_FALSE(overlaps(stored, set(R"({"f:c":{}})")));
+  EXPECT_FALSE(overlaps(stored, set(R"({"f:a":{"f:b":{"f:x":{}}},"f:z":{}})")));
 }
 
 TEST(FieldSet, KnowsWhatIsInIt) {

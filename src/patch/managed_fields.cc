@@ -27,7 +27,8 @@ std::string member_text(const JsonObject& entry, std::string_view name) {
   return std::string(value->get_string());
 }
 
-Entry parse_entry(const Json& json) {
+// All but the fields.
+Entry parse_head(const Json& json) {
   const JsonObject* object = json.if_object();
   if (!object) fail(Code::invalid, "a managed fields entry is no object");
   Entry entry;
@@ -48,19 +49,24 @@ Entry parse_entry(const Json& json) {
     entry.seconds =
         std::chrono::duration_cast<std::chrono::seconds>(time->time_since_epoch()).count();
   }
-  if (const Json* fields = object->if_contains("fieldsV1"); fields && !fields->is_null())
+  return entry;
+}
+
+Entry parse_entry(const Json& json) {
+  Entry entry = parse_head(json);
+  if (const Json* fields = json.get_object().if_contains("fieldsV1"); fields && !fields->is_null())
     entry.fields = parse_field_set(*fields);
   return entry;
 }
 
-Json entry_json(const Entry& entry) {
+Json entry_json(Entry entry) {
   JsonObject json;
   json["manager"] = entry.manager;
   json["operation"] = entry.is_apply ? "Apply" : "Update";
   json["apiVersion"] = entry.api_version;
   if (!entry.time.empty()) json["time"] = entry.time;
   json["fieldsType"] = "FieldsV1";
-  json["fieldsV1"] = to_json(entry.fields);
+  json["fieldsV1"] = entry.unread.is_null() ? to_json(entry.fields) : std::move(entry.unread);
   if (!entry.subresource.empty()) json["subresource"] = entry.subresource;
   return json;
 }
@@ -88,6 +94,8 @@ void join_old_updates(Entries& entries) {
     const auto [at, is_first] = oldest.emplace(entry.api_version, &entry);
     if (is_first) continue;
     Entry& joined = *at->second;
+    joined.read();
+    entry.read();
     joined.manager = kJoinedManager;
     joined.subresource.clear();
     joined.fields = unite(std::move(joined.fields), std::move(entry.fields));
@@ -117,19 +125,20 @@ void check_is_list(const Json& sent) {
 
 // What the writer sent counts, unless it is nothing or cannot be read: a client that does not know
 // managedFields must not lose them. Through a subresource it never counts.
-Entries entries_to_start_from(const Json* before, const Json& after, const Manager& manager) {
-  const Entries live = before ? entries_of(*before) : Entries();
-  const Json* sent = model::find(after, {"metadata", "managedFields"});
-  if (!sent) return live;
+Entries entries_to_start_from(const Json* before, Json& after, const Manager& manager) {
+  const Json* stored = before ? model::find(*before, {"metadata", "managedFields"}) : nullptr;
+  Json* sent = model::find(after, {"metadata", "managedFields"});
+  if (sent && stored && model::is_same(*sent, *stored)) return unread_entries(std::move(*sent));
+  const auto live = [&] { return stored ? unread_entries(*stored) : Entries(); };
+  if (!sent) return live();
   check_is_list(*sent);
-  if (!manager.subresource.empty()) return live;
+  if (!manager.subresource.empty() || sent->is_null()) return live();
   if (is_reset(*sent)) return {};
   try {
-    if (!sent->is_null()) return parse_entries(*sent);
+    return parse_entries(*sent);
   } catch (const Error&) {  // as if it had not been sent
-    return live;
+    return live();
   }
-  return live;
 }
 
 bool leaves_managed_fields_alone(const Json* before, const Json& after) {
@@ -143,6 +152,24 @@ bool leaves_managed_fields_alone(const Json* before, const Json& after) {
 bool Entry::is_same_owner(const Entry& other) const {
   return manager == other.manager && is_apply == other.is_apply &&
          subresource == other.subresource && (is_apply || api_version == other.api_version);
+}
+
+void Entry::read() {
+  if (unread.is_null()) return;
+  try {
+    fields = parse_field_set(unread);
+  } catch (const Error&) {  // as in entries_of()
+    fields = {};
+  }
+  unread = nullptr;
+}
+
+void Entry::take_away(const Changes& changes) {
+  if (!unread.is_null() && !overlaps(unread, changes.set) && !overlaps(unread, changes.removed))
+    return;
+  read();
+  fields = subtract(std::move(fields), changes.set);
+  fields = subtract(std::move(fields), changes.removed);
 }
 
 Entries parse_entries(const Json& managed_fields) {
@@ -170,13 +197,30 @@ Entries entries_of(const Json& object) {
   }
 }
 
+Entries unread_entries(Json managed_fields) {
+  JsonArray* list = managed_fields.if_array();
+  if (!list) return {};
+  Entries entries;
+  entries.reserve(list->size());
+  try {
+    for (Json& json : *list) {
+      entries.push_back(parse_head(json));
+      if (Json* fields = json.get_object().if_contains("fieldsV1"))
+        entries.back().unread = std::move(*fields);
+    }
+  } catch (const Error&) {  // as in entries_of()
+    return {};
+  }
+  return entries;
+}
+
 void store_entries(Json& object, Entries entries) {
   drop_empty(entries);
   if (entries.empty()) return model::erase_at(object, {"metadata", "managedFields"});
   std::sort(entries.begin(), entries.end(), is_listed_before);
   JsonArray list;
   list.reserve(entries.size());
-  for (const Entry& entry : entries) list.push_back(entry_json(entry));
+  for (Entry& entry : entries) list.push_back(entry_json(std::move(entry)));
   model::make_object_at(object, {"metadata"})["managedFields"] = std::move(list);
 }
 
@@ -199,18 +243,16 @@ Entry* find_owner(Entries& entries, const Entry& owner) {
 }
 
 void drop_empty(Entries& entries) {
-  std::erase_if(entries, [](const Entry& entry) { return entry.fields.empty(); });
+  std::erase_if(entries, [](const Entry& entry) { return entry.is_empty(); });
 }
 
 void record_changes(Entries& entries, Changes changes, const Manager& manager) {
-  for (Entry& entry : entries) {
-    entry.fields = subtract(std::move(entry.fields), changes.set);
-    entry.fields = subtract(std::move(entry.fields), changes.removed);
-  }
+  for (Entry& entry : entries) entry.take_away(changes);
   if (!changes.set.empty()) {
     Entry own = make_entry(manager, /*is_apply=*/false);
     own.fields = std::move(changes.set);
     if (Entry* earlier = find_owner(entries, own)) {
+      earlier->read();
       own.fields = unite(std::move(earlier->fields), std::move(own.fields));
       *earlier = std::move(own);
     } else {
