@@ -1,10 +1,8 @@
 #include "cli/attachment.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -28,15 +26,6 @@ bool are_same_file(int left_fd, int right_fd) {
   return ::fstat(left_fd, &left) == 0 && ::fstat(right_fd, &right) == 0 &&
          left.st_dev == right.st_dev && left.st_ino == right.st_ino &&
          left.st_rdev == right.st_rdev;
-}
-
-// Programs open /dev/stdout anew, for which the kernel looks at the pipe's mode, and the users of a
-// sandbox are others than we. Nobody else can reach a pipe that has no name.
-void open_to_everyone(int pipe_fd) {
-  struct statfs where{};
-  if (::fstatfs(pipe_fd, &where) == 0 && where.f_type == PIPEFS_MAGIC) {
-    [[maybe_unused]] const int changed = ::fchmod(pipe_fd, 0666);
-  }
 }
 
 }  // namespace
@@ -73,11 +62,11 @@ Attachment::Attachment(guest::Connection& guest, Signals& signals, AttachmentOpt
 
 int Attachment::hand_over_output(int own_fd) {
   if (may_be_output(own_fd)) {
-    open_to_everyone(own_fd);
+    linux::open_to_everyone(own_fd);
     return own_fd;
   }
   linux::Pipe pipe = linux::make_pipe();
-  open_to_everyone(pipe.read.get());
+  linux::open_to_everyone(pipe.read.get());
   linux::set_nonblocking(pipe.read.get(), true);
   const int read_fd = pipe.read.get();
   outputs_.emplace_back(read_fd, own_fd, std::move(pipe.read));
@@ -88,11 +77,11 @@ int Attachment::hand_over_output(int own_fd) {
 int Attachment::hand_over_input() {
   if (!options_.interactive) return -1;
   if (may_be_input(STDIN_FILENO)) {
-    open_to_everyone(STDIN_FILENO);
+    linux::open_to_everyone(STDIN_FILENO);
     return STDIN_FILENO;
   }
   linux::Pipe pipe = linux::make_pipe();
-  open_to_everyone(pipe.read.get());
+  linux::open_to_everyone(pipe.read.get());
   linux::set_nonblocking(pipe.write.get(), true);
   const int write_fd = pipe.write.get();
   input_.emplace(STDIN_FILENO, write_fd, std::move(pipe.write));

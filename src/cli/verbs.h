@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "cli/log_printer.h"
 #include "cli/sandbox_options.h"
 #include "guest/protocol.h"
+#include "runtime/log_printer.h"
 #include "runtime/runtime.h"
 
 namespace hearth::cli {
@@ -104,7 +104,7 @@ struct LogsOptions {
   std::string state_dir;
   std::string id;
   bool follow = false;
-  LogChoice choice;
+  runtime::LogChoice choice;
 };
 
 struct AttachOptions {

@@ -42,6 +42,9 @@ Fd open_file(const std::string& path, int flags, unsigned mode = 0);
 Fd open_at(int dir_fd, const std::string& path, int flags, unsigned mode = 0);
 Fd duplicate(int fd);
 void set_nonblocking(int fd, bool nonblocking);
+// Programs open /dev/stdout anew, for which the kernel looks at the pipe's mode, and the users of a
+// sandbox are others than we. Nobody else can reach a pipe that has no name; others are left alone.
+void open_to_everyone(int pipe_fd);
 
 // All of `bytes`, through short writes and EINTR; fd must be blocking.
 void write_all(int fd, std::string_view bytes);

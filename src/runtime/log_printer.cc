@@ -1,10 +1,10 @@
-#include "cli/log_printer.h"
+#include "runtime/log_printer.h"
 
 #include <utility>
 
 #include "base/time_text.h"
 
-namespace hearth::cli {
+namespace hearth::runtime {
 
 LogPrinter::LogPrinter(const LogChoice& choice, Write write)
     : choice_(choice), write_(std::move(write)), in_tail_(choice.tail.has_value()) {}
@@ -53,4 +53,4 @@ void LogPrinter::end_tail() {
   tail_.clear();
 }
 
-}  // namespace hearth::cli
+}  // namespace hearth::runtime

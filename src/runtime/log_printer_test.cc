@@ -1,8 +1,8 @@
-#include "cli/log_printer.h"
+#include "runtime/log_printer.h"
 
 #include <gtest/gtest.h>
 
-namespace hearth::cli {
+namespace hearth::runtime {
 namespace {
 
 using guest::Stream;
@@ -88,4 +88,4 @@ TEST_F(LogPrinterTest, ATailOfNothingIsWhatComes) {
 }
 
 }  // namespace
-}  // namespace hearth::cli
+}  // namespace hearth::runtime

@@ -1,4 +1,4 @@
-// Turns pieces of a log into what `hearth logs` shows: which lines, and with or without their time.
+// Turns pieces of a log into what somebody wants to see: which lines, with or without their time.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 #include "guest/protocol.h"
 
-namespace hearth::cli {
+namespace hearth::runtime {
 
 struct LogChoice {
   std::optional<std::uint32_t> tail;  // so many lines of what there is at first
@@ -55,4 +55,4 @@ class LogPrinter {
   bool in_tail_;
 };
 
-}  // namespace hearth::cli
+}  // namespace hearth::runtime
