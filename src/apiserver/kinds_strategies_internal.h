@@ -1,0 +1,40 @@
+// The strategies of the built-in kinds, by kind.
+#pragma once
+
+#include "apiserver/kinds_internal.h"
+#include "apiserver/strategy.h"
+
+namespace hearth::apiserver {
+
+// What a pod's spec gets and what can be wrong with it.
+void fill_in_pod_spec(JsonObject& spec);
+void check_pod_spec(Errors& errors, const JsonObject& spec);
+
+const Strategy& pod_strategy();
+const Strategy& service_strategy();
+const Strategy& config_map_strategy();
+const Strategy& secret_strategy();
+const Strategy& namespace_strategy();
+const Strategy& claim_strategy();
+const Strategy& volume_strategy();
+const Strategy& storage_class_strategy();
+const Strategy& core_event_strategy();
+const Strategy& event_strategy();
+const Strategy& lease_strategy();
+const Strategy& network_policy_strategy();
+const Strategy& runtime_class_strategy();
+const Strategy& node_strategy();
+const Strategy& endpoints_strategy();
+const Strategy& endpoint_slice_strategy();
+const Strategy& role_strategy(bool namespaced);
+const Strategy& role_binding_strategy(bool namespaced);
+const Strategy& crd_strategy();
+
+// Of a kind that adds nothing: most of what a cluster keeps as plain data.
+class PlainStrategy : public Strategy {
+ public:
+  bool allows_unconditional_update() const override { return true; }
+  bool has_generation() const override { return false; }
+};
+
+}  // namespace hearth::apiserver
