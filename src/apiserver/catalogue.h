@@ -25,9 +25,10 @@ class Catalogue {
     std::vector<Version> versions;  // the preferred one first
   };
 
-  // `crds` are CustomResourceDefinition objects; those whose names clash with others or whose
-  // schema does not parse are left out (their conditions say so: see crds.h).
-  explicit Catalogue(const std::vector<Json>& crds);
+  // `crds` are CustomResourceDefinition objects; those that are not established, whose names clash
+  // with others or whose schema does not parse are left out (their conditions say so: see crds.h).
+  // `previous` spares reading schemas again that did not change.
+  explicit Catalogue(const std::vector<Json>& crds, const Catalogue* previous = nullptr);
 
   // Null for what is not served.
   ResourcePtr find(std::string_view group, std::string_view version, std::string_view plural) const;
@@ -41,6 +42,8 @@ class Catalogue {
   const std::vector<Group>& groups() const { return groups_; }
   const Group* find_group(std::string_view name) const;
   const Version* find_version(std::string_view group, std::string_view version) const;
+  // CRDs that are established and yet not served, by metadata.name, and why.
+  const std::map<std::string, std::string, std::less<>>& problems() const { return problems_; }
   // One of each store name, for namespaces and garbage that look at everything.
   const std::vector<ResourcePtr>& stored() const { return stored_; }
 
@@ -48,9 +51,18 @@ class Catalogue {
   const std::string& digest() const { return digest_; }
 
  private:
+  void add_builtin_kinds();
+  void add_reviews();
+  void add_crd(const Json& crd, const Catalogue* previous);
+  void add(Resource resource);
+  void sort_versions();
+  void find_stored();
+  void make_digest(const std::vector<Json>& crds);
+
   std::vector<Group> groups_;
   std::map<std::string, ResourcePtr, std::less<>> by_path_;  // "group/version/plural"
   std::vector<ResourcePtr> stored_;
+  std::map<std::string, std::string, std::less<>> problems_;
   std::string digest_;
 };
 

@@ -137,9 +137,7 @@ Json aggregated_group(const Catalogue::Group& group) {
 
 std::vector<std::string> verbs_of(const Resource& resource) {
   // Reviews are answered, not kept.
-  if (resource.built_in &&
-      (resource.group == "authorization.k8s.io" || resource.group == "authentication.k8s.io"))
-    return {"create"};
+  if (resource.create_only) return {"create"};
   if (resource.built_in && resource.group.empty() && resource.plural == "namespaces")
     return {"create", "delete", "get", "list", "patch", "update", "watch"};
   return {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"};

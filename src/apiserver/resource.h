@@ -47,6 +47,8 @@ struct Resource {
   std::vector<std::string> categories;
   bool namespaced = true;
   bool built_in = false;
+  // Only POST, and nothing is kept: the access reviews.
+  bool create_only = false;
 
   bool has_status = false;
   std::optional<ScalePaths> scale;
@@ -68,5 +70,10 @@ struct Resource {
   model::GroupKind group_kind() const { return {group, kind}; }
 };
 using ResourcePtr = std::shared_ptr<const Resource>;
+
+// Between an object as this resource shows it and as it is kept, apiVersion included: what the
+// strategy does, and for versions of a CRD that differ in nothing else the apiVersion alone.
+void to_storage(const Resource& resource, Json& object);
+void from_storage(const Resource& resource, Json& object);
 
 }  // namespace hearth::apiserver

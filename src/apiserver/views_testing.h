@@ -60,6 +60,7 @@ inline std::vector<Catalogue::Group> sample_groups() {
   reviews.plural = "selfsubjectaccessreviews";
   reviews.namespaced = false;
   reviews.built_in = true;
+  reviews.create_only = true;
   Resource pools = sandboxes();
   pools.kind = "Pool";
   pools.plural = "pools";

@@ -1,2 +1,0 @@
-#include "apiserver/catalogue.h"
-#include "apiserver/strategy.h"
