@@ -25,7 +25,8 @@ struct Manager {
 // After any write that is no apply: gives `manager` (operation Update) the fields that differ from
 // `before` (null: the object is new) and takes them from everyone else; entries that own nothing
 // any more are dropped. A managedFields that the writer emptied on purpose ([] or [{}]) is cleared.
-// metadata.managedFields of `after` on entry is what the writer sent.
+// metadata.managedFields of `after` on entry is what the writer sent; that of `before` is as an
+// earlier call left it. Throws StatusError 400 for managedFields that are no list of objects.
 void record_update(const Json* before, Json& after, const schema::Schema& schema,
                    const Manager& manager);
 

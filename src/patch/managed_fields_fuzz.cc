@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <string_view>
 
 #include "base/error.h"
@@ -40,17 +41,19 @@ void check_owners(const Json& object) {
   }
 }
 
-void update(const Json* before, Json after, const Schema& schema) {
+// The object as it would be stored; nothing if it is refused.
+std::optional<Json> update(const Json* before, Json after, const Schema& schema) {
   try {
     record_update(before, after, schema, manager());
   } catch (const model::StatusError& error) {
     check(error.status().code == 400);
-    return;
+    return std::nullopt;
   }
   check_owners(after);
   Json again = after;
   record_update(&after, again, schema, manager());
   check(model::is_same(again, after));
+  return after;
 }
 
 void apply_twice(const Json& live, const Json& configuration, const Schema& schema) {
@@ -78,9 +81,10 @@ void parse_and_run(std::string_view input) {
   }
   if (!one.is_object() || !other.is_object()) return;
   for (const Schema* schema : {&test_pod(), &test_sandbox()}) {
-    update(nullptr, one, *schema);
-    update(&one, other, *schema);
-    apply_twice(one, other, *schema);
+    const auto stored = update(nullptr, one, *schema);
+    if (!stored) continue;
+    update(&*stored, other, *schema);
+    apply_twice(*stored, other, *schema);
   }
 }
 
