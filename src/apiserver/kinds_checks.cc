@@ -129,12 +129,12 @@ void check_one_of(Errors& errors, std::string field, std::string_view value,
     errors.push_back(model::not_supported(std::move(field), json_quote(value), known));
 }
 
-void check_dns_label(Errors& errors, std::string field, std::string_view value) {
+void check_dns_label(Errors& errors, const std::string& field, std::string_view value) {
   for (const std::string& problem : model::check_dns_label(value))
     add_invalid(errors, field, value, problem);
 }
 
-void check_dns_subdomain(Errors& errors, std::string field, std::string_view value) {
+void check_dns_subdomain(Errors& errors, const std::string& field, std::string_view value) {
   for (const std::string& problem : model::check_dns_subdomain(value))
     add_invalid(errors, field, value, problem);
 }

@@ -103,8 +103,8 @@ void check_required(Errors& errors, const JsonObject& object, std::string_view n
                     std::string field);
 void check_one_of(Errors& errors, std::string field, std::string_view value,
                   const std::vector<std::string>& known);
-void check_dns_label(Errors& errors, std::string field, std::string_view value);
-void check_dns_subdomain(Errors& errors, std::string field, std::string_view value);
+void check_dns_label(Errors& errors, const std::string& field, std::string_view value);
+void check_dns_subdomain(Errors& errors, const std::string& field, std::string_view value);
 void check_port_number(Errors& errors, std::string field, std::int64_t value);
 void check_port_name(Errors& errors, std::string field, std::string_view value);
 void check_port_number_or_name(Errors& errors, std::string field, const Json* value);

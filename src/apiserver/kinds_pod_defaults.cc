@@ -122,11 +122,12 @@ void add_node_tolerations(JsonObject& spec) {
   }
 }
 
+// The older member is an alias of the newer one, which wins.
 void fill_in_service_account(JsonObject& spec) {
-  if (is_unset(spec, "serviceAccountName") && !is_unset(spec, "serviceAccount"))
-    spec["serviceAccountName"] = spec["serviceAccount"];
-  set_default(spec, "serviceAccountName", "default");
-  const Json account = spec["serviceAccountName"];
+  std::string account(text_in(spec, "serviceAccountName"));
+  if (account.empty()) account = text_in(spec, "serviceAccount");
+  if (account.empty()) account = "default";
+  spec["serviceAccountName"] = account;
   spec["serviceAccount"] = account;
 }
 

@@ -94,6 +94,14 @@ TEST(PodStrategy, WritesQuantitiesAsTheyAreRead) {
             R"({"limits":{"cpu":"2","memory":"2Gi"},"requests":{"cpu":"500m","memory":"2Gi"}})");
 }
 
+TEST(PodStrategy, KnowsTheOlderNameOfTheServiceAccount) {
+  const Json older = created(pods(), pod_with(R"({"containers":[],"serviceAccount":"robot"})"));
+  EXPECT_EQ(model::text_at(older, {"spec", "serviceAccountName"}), "robot");
+  const Json newer = created(pods(), pod_with(R"({"containers":[],"serviceAccount":"robot",
+    "serviceAccountName":"person"})"));
+  EXPECT_EQ(model::text_at(newer, {"spec", "serviceAccount"}), "person");
+}
+
 TEST(PodStrategy, KeepsTolerationsThatSayOtherwise) {
   const Json pod = created(pods(), pod_with(R"({"containers":[],"tolerations":[
     {"operator":"Exists"}]})"));
