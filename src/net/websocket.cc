@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <utility>
 
 #include <boost/asio/as_tuple.hpp>
@@ -56,7 +57,7 @@ class Wire {
          ++at) {
       if (into.size() == 0) into = *at;
     }
-    return start([this, into] { return read(into); }, std::forward<Token>(token));
+    return start(read(into), std::forward<Token>(token));
   }
 
   template <typename Buffers, typename Token>
@@ -68,26 +69,35 @@ class Wire {
       const asio::const_buffer part = *at;
       if (part.size() > 0) data.at(parts++) = part;
     }
-    return start([this, data] { return stream_.write(data, write_patience_); },
-                 std::forward<Token>(token));
+    return start(stream_.write(data, write_patience_), std::forward<Token>(token));
   }
 
  private:
-  // `make` returns an awaitable; it is a plain function, whose captures need not live longer.
-  template <typename F, typename Token>
-  auto start(F make, Token&& token) {
-    auto initiate = [executor = get_executor()](auto handler, F make_operation) {
+  using Finish = std::function<void(error_code, std::size_t)>;
+
+  template <typename Token>
+  auto start(asio::awaitable<Transfer> operation, Token&& token) {
+    auto initiate = [executor = get_executor()](auto handler, asio::awaitable<Transfer> begun) {
       const auto slot = asio::get_associated_cancellation_slot(handler);
-      auto finish = [handler = std::move(handler)](const std::exception_ptr& failure,
-                                                   Transfer done) mutable {
-        if (failure) done.error = asio::error::operation_aborted;
-        std::move(handler)(done.error, done.bytes);
-      };
-      asio::co_spawn(executor, make_operation(),
-                     asio::bind_cancellation_slot(slot, std::move(finish)));
+      // A std::function can be copied, Beast's handlers cannot.
+      auto shared = std::make_shared<decltype(handler)>(std::move(handler));
+      spawn(executor, slot, std::move(begun),
+            [shared](error_code error, std::size_t bytes) { std::move (*shared)(error, bytes); });
     };
     return asio::async_initiate<Token, void(error_code, std::size_t)>(std::move(initiate), token,
-                                                                      std::move(make));
+                                                                      std::move(operation));
+  }
+
+  // Knows nothing of who waits: Beast's handlers are many and large, and a coroutine for each took
+  // most of a minute to compile.
+  static void spawn(const executor_type& executor, asio::cancellation_slot slot,
+                    asio::awaitable<Transfer> operation, Finish finish) {
+    auto done = [finish = std::move(finish)](const std::exception_ptr& failure, Transfer result) {
+      if (failure) result.error = asio::error::operation_aborted;
+      finish(result.error, result.bytes);
+    };
+    asio::co_spawn(executor, std::move(operation),
+                   asio::bind_cancellation_slot(slot, std::move(done)));
   }
 
   asio::awaitable<Transfer> read(asio::mutable_buffer into) {
