@@ -249,12 +249,4 @@ void keep_status(Json& next, const Json& old) {
     model::erase_at(next, {"status"});
 }
 
-void add_finalizer(Json& object, std::string_view name) {
-  JsonObject& metadata = model::make_object_at(object, {"metadata"});
-  JsonArray* list = array_in(metadata, "finalizers");
-  if (!list) list = &metadata["finalizers"].emplace_array();
-  const auto is_it = [&](const Json& one) { return one.is_string() && one.get_string() == name; };
-  if (std::none_of(list->begin(), list->end(), is_it)) list->emplace_back(name);
-}
-
 }  // namespace hearth::apiserver

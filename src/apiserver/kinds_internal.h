@@ -129,6 +129,5 @@ void tidy_quantities(JsonObject& object, std::string_view name);
 
 // An update of the main resource leaves the status as it was.
 void keep_status(Json& next, const Json& old);
-void add_finalizer(Json& object, std::string_view name);
 
 }  // namespace hearth::apiserver

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "apiserver/kinds_strategies_internal.h"
+#include "apiserver/object_meta.h"
 
 namespace hearth::apiserver {
 namespace {

@@ -1,0 +1,194 @@
+#include "apiserver/body.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "apiserver/negotiation.h"
+#include "apiserver/object_meta.h"
+#include "base/json_text.h"
+#include "schema/builtin.h"
+
+namespace hearth::apiserver {
+namespace {
+
+const model::GroupKind kDeleteOptions{"meta.k8s.io", "DeleteOptions"};
+
+model::ParsedJson decode(const Call& call, std::string_view kind) {
+  const std::string& body = call.request.body;
+  const BodyFormat format = body_format(call.request.headers.value("Content-Type"));
+  try {
+    switch (format) {
+      case BodyFormat::protobuf:
+        return {schema::decode_protobuf(body), {}};
+      case BodyFormat::yaml:
+        return model::parse_yaml(body);
+      default:
+        return model::parse_json(body);
+    }
+  } catch (const model::StatusError&) {
+    throw;
+  } catch (const Error& error) {
+    // Bodies may be long and hold secrets: no more than their beginning goes back.
+    constexpr std::size_t kShown = 64;
+    const std::string shown = body.size() <= kShown ? body : body.substr(0, kShown) + " ...";
+    model::throw_bad_request(fmt::format(
+        "the object provided is unrecognized (must be of type {}): couldn't get version/kind; "
+        "json parse error: {} ({})",
+        kind, error.what(), format == BodyFormat::protobuf ? "protobuf" : shown));
+  }
+}
+
+void check_type(const Json& object, std::string_view api_version, std::string_view kind,
+                const std::string& body) {
+  const std::string_view said_kind = model::text_at(object, {"kind"});
+  const std::string_view said_version = model::text_at(object, {"apiVersion"});
+  constexpr std::size_t kShown = 256;
+  const std::string shown = body.size() <= kShown ? body : body.substr(0, kShown) + "...";
+  if (!object.is_object())
+    model::throw_bad_request(
+        fmt::format("the object provided is unrecognized (must be of type {}): couldn't get "
+                    "version/kind; json parse "
+                    "error: json: cannot unmarshal {} into Go value of type struct ({})",
+                    kind, object.is_array() ? "array" : "value", shown));
+  if (said_kind.empty())
+    model::throw_bad_request(
+        fmt::format("the object provided is unrecognized (must be of type {0}): Object 'Kind' is "
+                    "missing in '{1}' ({1})",
+                    kind, shown));
+  if (said_version.empty())
+    model::throw_bad_request(
+        fmt::format("the object provided is unrecognized (must be of type {0}): Object "
+                    "'apiVersion' is missing in '{1}' ({1})",
+                    kind, shown));
+  if (said_version != api_version)
+    model::throw_bad_request(
+        fmt::format("the API version in the data ({}) does not match the expected API version ({})",
+                    said_version, api_version));
+  if (said_kind != kind)
+    model::throw_bad_request(
+        fmt::format("{} in version \"{}\" cannot be handled as a {}: no kind \"{}\" is "
+                    "registered for this path",
+                    said_kind, said_version, kind, said_kind));
+}
+
+std::string manager_of(const Call& call) {
+  const std::string_view asked = call.query.text("fieldManager");
+  if (!asked.empty()) return std::string(asked);
+  const std::string_view agent = call.request.headers.value("User-Agent");
+  const std::string_view name = agent.substr(0, agent.find('/'));
+  return name.empty() ? "unknown" : std::string(name);
+}
+
+void check_manager(std::string_view manager, const model::GroupKind& options) {
+  constexpr std::size_t kMost = 128;
+  if (manager.size() > kMost)
+    model::throw_invalid(options, "",
+                         {{model::FieldProblem::too_long, "fieldManager",
+                           fmt::format("Too long: may not be more than {} bytes", kMost)}});
+}
+
+bool dry_run_of(const std::vector<std::string>& values, const model::GroupKind& options) {
+  if (values.empty() || (values.size() == 1 && values.front().empty())) return false;
+  for (const std::string& value : values) {
+    if (value == "All") continue;
+    std::string quoted;
+    for (const std::string& one : values)
+      quoted.append(quoted.empty() ? "" : ",").append(json_quote(one));
+    model::throw_invalid(options, "",
+                         {model::not_supported("dryRun", "[" + quoted + "]", {"All"})});
+  }
+  return true;
+}
+
+FieldValidation validation_of(std::string_view text, const model::GroupKind& options) {
+  if (text.empty() || text == "Warn") return FieldValidation::warn;
+  if (text == "Ignore") return FieldValidation::ignore;
+  if (text == "Strict") return FieldValidation::strict;
+  model::throw_invalid(options, "",
+                       {model::not_supported("fieldValidation", json_quote(text),
+                                             {"", "Ignore", "Strict", "Warn"})});
+}
+
+void check_propagation(const DeleteOptions& options, std::optional<bool> orphans) {
+  const std::string value = json_quote(options.propagation);
+  if (!options.propagation.empty() && options.propagation != "Foreground" &&
+      options.propagation != "Background" && options.propagation != "Orphan")
+    model::throw_invalid(kDeleteOptions, "",
+                         {model::not_supported("propagationPolicy", value,
+                                               {"Foreground", "Background", "Orphan", "nil"})});
+  if (!options.propagation.empty() && orphans)
+    model::throw_invalid(
+        kDeleteOptions, "",
+        {model::invalid("propagationPolicy", value,
+                        "orphanDependents and deletionPropagation cannot be both set")});
+}
+
+}  // namespace
+
+model::ParsedJson read_object(const Call& call) {
+  const Resource& resource = *call.resource;
+  model::ParsedJson parsed = decode(call, resource.kind);
+  check_type(parsed.value, resource.api_version(), resource.kind, call.request.body);
+  const std::string_view ns = namespace_of(parsed.value);
+  if (resource.namespaced && call.path->ns && !ns.empty() && ns != *call.path->ns)
+    model::throw_bad_request(
+        "the namespace of the provided object does not match the namespace sent on the request");
+  return parsed;
+}
+
+model::ParsedJson read_any(const Call& call, std::string_view api_version, std::string_view kind) {
+  model::ParsedJson parsed = decode(call, kind);
+  if (parsed.value.is_object() && model::text_at(parsed.value, {"kind"}).empty())
+    parsed.value.as_object()["kind"] = kind;
+  if (parsed.value.is_object() && model::text_at(parsed.value, {"apiVersion"}).empty())
+    parsed.value.as_object()["apiVersion"] = api_version;
+  check_type(parsed.value, api_version, kind, call.request.body);
+  return parsed;
+}
+
+WriteOptions read_write_options(const Call& call, std::string_view options_kind) {
+  const model::GroupKind kind{"meta.k8s.io", std::string(options_kind)};
+  WriteOptions options;
+  options.manager = manager_of(call);
+  check_manager(options.manager, kind);
+  options.dry_run = dry_run_of(call.query.all("dryRun"), kind);
+  options.validation = validation_of(call.query.text("fieldValidation"), kind);
+  options.force = call.query.flag("force");
+  return options;
+}
+
+DeleteOptions read_delete_options(const Call& call) {
+  DeleteOptions options;
+  std::optional<bool> orphans;
+  std::vector<std::string> dry_run = call.query.all("dryRun");
+  if (call.query.has("gracePeriodSeconds"))
+    options.grace_seconds = call.query.number("gracePeriodSeconds");
+  options.propagation = call.query.text("propagationPolicy");
+  orphans = call.query.optional_flag("orphanDependents");
+  if (!call.request.body.empty()) {
+    const Json body = decode(call, "DeleteOptions").value;
+    if (const auto grace = model::number_at(body, {"gracePeriodSeconds"}))
+      options.grace_seconds = grace;
+    if (const std::string_view policy = model::text_at(body, {"propagationPolicy"});
+        !policy.empty())
+      options.propagation = policy;
+    if (const Json* orphan = model::find(body, {"orphanDependents"}); orphan && orphan->is_bool())
+      orphans = orphan->get_bool();
+    if (const std::string_view uid = model::text_at(body, {"preconditions", "uid"}); !uid.empty())
+      options.uid = uid;
+    if (const std::string_view at = model::text_at(body, {"preconditions", "resourceVersion"});
+        !at.empty())
+      options.resource_version = at;
+    if (const model::JsonArray* values = model::array_at(body, {"dryRun"}))
+      for (const Json& value : *values)
+        if (value.is_string()) dry_run.emplace_back(value.get_string());
+  }
+  check_propagation(options, orphans);
+  options.dry_run = dry_run_of(dry_run, kDeleteOptions);
+  if (orphans) options.propagation = *orphans ? "Orphan" : "Background";
+  if (options.grace_seconds && *options.grace_seconds < 0) options.grace_seconds = 1;
+  return options;
+}
+
+}  // namespace hearth::apiserver

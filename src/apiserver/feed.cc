@@ -1,0 +1,127 @@
+#include "apiserver/feed.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "apiserver/kept.h"
+#include "base/json_text.h"
+#include "model/status.h"
+
+namespace hearth::apiserver {
+namespace {
+
+// As much as fits a few packets: a slow reader holds no more of our memory than this.
+constexpr std::size_t kPieceBytes = 64 << 10;
+constexpr std::size_t kChangesAtOnce = 64;
+
+// The state before with the revision of the change that took it away.
+store::Object with_revision(const store::Object& object, store::Revision revision) {
+  static constexpr std::string_view kMember = R"("metadata":{"resourceVersion":")";
+  store::Object copy = object;
+  const std::size_t at = copy.text.find(kMember);
+  if (at == std::string::npos) return copy;
+  const std::size_t begin = at + kMember.size();
+  copy.text.replace(begin, copy.text.find('"', begin) - begin, std::to_string(revision));
+  copy.revision = revision;
+  return copy;
+}
+
+}  // namespace
+
+std::string event_line(std::string_view type, std::string_view object_text) {
+  std::string line;
+  line.reserve(object_text.size() + type.size() + 32);
+  line.append(R"({"type":")")
+      .append(type)
+      .append(R"(","object":)")
+      .append(object_text)
+      .append("}\n");
+  return line;
+}
+
+Feed::Feed(store::Store& store, ResourcePtr resource, FeedOptions options, Render render,
+           std::function<void()> wake)
+    : store_(store),
+      resource_(std::move(resource)),
+      options_(std::move(options)),
+      render_(std::move(render)),
+      seen_(options_.revision) {
+  const Selection& selection = options_.selection;
+  if (options_.initial_events) {
+    store::ListQuery query;
+    query.resource = resource_->store_name;
+    query.ns = selection.ns;
+    store::Snapshot snapshot = store_.list(query);
+    seen_ = snapshot.revision;
+    std::erase_if(snapshot.objects, [&](const store::ObjectPtr& object) {
+      return !selection.matches(*object, *resource_);
+    });
+    std::reverse(snapshot.objects.begin(), snapshot.objects.end());
+    initial_ = std::move(snapshot.objects);
+    owes_closing_bookmark_ = options_.closing_bookmark;
+  }
+  store::Scope scope{
+      .resource = resource_->store_name, .ns = selection.ns, .name = selection.only_name()};
+  watch_ = store_.watch(std::move(scope), seen_, std::move(wake));
+}
+
+void Feed::append_event(std::string& lines, std::string_view type, const std::string& text) const {
+  lines += event_line(type, text);
+}
+
+void Feed::append_change(std::string& lines, const store::Change& change) const {
+  const Selection& selection = options_.selection;
+  const bool is =
+      change.kind != store::ChangeKind::deleted && selection.matches(*change.object, *resource_);
+  const bool was = change.previous && selection.matches(*change.previous, *resource_);
+  if (change.kind == store::ChangeKind::deleted) {
+    if (was) append_event(lines, "DELETED", render_(*change.object));
+  } else if (is && was) {
+    append_event(lines, "MODIFIED", render_(*change.object));
+  } else if (is) {
+    append_event(lines, "ADDED", render_(*change.object));
+  } else if (was) {
+    append_event(lines, "DELETED", render_(with_revision(*change.previous, change.revision)));
+  }
+}
+
+std::string Feed::bookmark_line(store::Revision revision, bool is_end_of_initial) const {
+  const std::string annotations =
+      is_end_of_initial ? R"("annotations":{"k8s.io/initial-events-end":"true"},)" : "";
+  return event_line(
+      "BOOKMARK",
+      fmt::format(R"({{"kind":{},"apiVersion":{},"metadata":{{{}"resourceVersion":"{}"}}}})",
+                  json_quote(resource_->kind), json_quote(resource_->api_version()), annotations,
+                  revision));
+}
+
+Feed::Piece Feed::expired(store::Revision oldest) const {
+  model::Status status{.code = 410,
+                       .reason = "Expired",
+                       .message = fmt::format("too old resource version: {} ({})", seen_, oldest)};
+  return {event_line("ERROR", model::to_text(model::to_json(status))), true};
+}
+
+Feed::Piece Feed::next() {
+  Piece piece;
+  while (!initial_.empty() && piece.lines.size() < kPieceBytes) {
+    append_event(piece.lines, "ADDED", render_(*initial_.back()));
+    initial_.pop_back();
+  }
+  if (initial_.empty() && owes_closing_bookmark_) {
+    piece.lines += bookmark_line(seen_, /*is_end_of_initial=*/true);
+    owes_closing_bookmark_ = false;
+  }
+  // Changes that are none to this selection are passed over, in turns that others can come between.
+  while (piece.lines.empty()) {
+    const store::Taken taken = watch_->take(kChangesAtOnce);
+    if (taken.expired) return expired(store_.oldest());
+    for (const store::ChangePtr& change : taken.changes) append_change(piece.lines, *change);
+    seen_ = std::max(seen_, taken.up_to);
+    if (taken.changes.empty()) break;
+  }
+  return piece;
+}
+
+}  // namespace hearth::apiserver

@@ -1,0 +1,66 @@
+// One watch: a stream of lines about objects that come, change and go.
+//
+// Knows the rules (selections, initial events, bookmarks, expiry), not how lines travel: the HTTP
+// server and the in-process client both pull from it. Costs a cursor; a reader that stops reading
+// is told "Expired" when history has moved on past it, and nobody else notices.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apiserver/selection.h"
+#include "store/store.h"
+
+namespace hearth::apiserver {
+
+struct FeedOptions {
+  Selection selection;
+  // Changes after this revision; with initial events: at least as new as it (0: any).
+  store::Revision revision = 0;
+  bool initial_events = false;    // every object that is there, as ADDED, first
+  bool closing_bookmark = false;  // then a bookmark that says "that was all"
+  bool bookmarks = false;
+};
+
+class Feed {
+ public:
+  // An object as the client wants to see it: JSON text.
+  using Render = std::function<std::string(const store::Object& object)>;
+
+  // `wake` is called, from any thread, when next() has something again after it had nothing. It
+  // must not block.
+  Feed(store::Store& store, ResourcePtr resource, FeedOptions options, Render render,
+       std::function<void()> wake);
+
+  struct Piece {
+    std::string lines;   // whole events, each with its newline; empty: nothing now
+    bool ended = false;  // the last one was an error: the watch is over
+  };
+  // Some events, not too many: what is written to a socket in one go.
+  Piece next();
+
+  // A bookmark as of what next() has returned so far. Only if there is nothing to read now.
+  std::string bookmark() const { return bookmark_line(seen_, /*is_end_of_initial=*/false); }
+
+ private:
+  void append_event(std::string& lines, std::string_view type, const std::string& text) const;
+  void append_change(std::string& lines, const store::Change& change) const;
+  std::string bookmark_line(store::Revision revision, bool is_end_of_initial) const;
+  Piece expired(store::Revision oldest) const;
+
+  store::Store& store_;
+  const ResourcePtr resource_;
+  const FeedOptions options_;
+  const Render render_;
+  std::vector<store::ObjectPtr> initial_;  // those still to be sent, the next one last
+  bool owes_closing_bookmark_ = false;
+  store::Revision seen_;
+  std::unique_ptr<store::Watch> watch_;
+};
+
+// One event as a line.
+std::string event_line(std::string_view type, std::string_view object_text);
+
+}  // namespace hearth::apiserver

@@ -1,0 +1,109 @@
+// The dialect: requests in, answers out, in the words of kube-apiserver.
+//
+// Everything but streams (watches, and into pods), which server.h serves with what front prepares.
+// Knows no socket: the in-process client asks the same way as HTTP does.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "access/user.h"
+#include "apiserver/catalogue.h"
+#include "apiserver/feed.h"
+#include "apiserver/gate.h"
+#include "apiserver/negotiation.h"
+#include "apiserver/objects.h"
+#include "apiserver/open_api.h"
+#include "apiserver/path.h"
+#include "apiserver/query.h"
+#include "apiserver/table.h"
+#include "http/http.h"
+
+namespace hearth::apiserver {
+
+// A request that has been understood and allowed.
+struct Call {
+  const http::Request& request;
+  access::User user;
+  Query query;
+  CataloguePtr catalogue;
+  std::optional<ResourcePath> path;
+  ResourcePtr resource;  // null: the path is none of a resource
+  bool is_watch = false;
+  // What the client may have besides plain JSON.
+  bool is_pretty = false;
+};
+
+class Front {
+ public:
+  struct Parts {
+    store::Store& store;
+    Objects& objects;
+    Gate& gate;
+    const Clock& clock;
+    std::function<CataloguePtr()> catalogue;
+    std::function<std::shared_ptr<const OpenApi>()> open_api;  // of that catalogue
+    // Called after a CustomResourceDefinition was written.
+    std::function<void()> definitions_changed;
+    std::string address;  // HOST:PORT, for clients that ask
+  };
+  explicit Front(Parts parts) : parts_(std::move(parts)) {}
+
+  // Who asks, what for, and whether he may. Throws StatusError.
+  Call understand(const http::Request& request) const;
+  // The same for a caller in this process, who is known.
+  Call understand_as(const http::Request& request, access::User user) const;
+
+  // A whole answer. May block: writes wait for the disk. Never throws.
+  http::Response answer(const Call& call) noexcept;
+  // Any failure in the dialect.
+  static http::Response refuse(const std::exception& failure, bool is_pretty);
+  // Whether answer() may wait for the disk or for another writer.
+  bool may_block(const Call& call) const;
+
+  // A watch, ready to be pulled from, and when it ends by itself.
+  struct Watching {
+    std::unique_ptr<Feed> feed;
+    Duration timeout;
+    bool bookmarks = false;
+    http::Response head;
+  };
+  // Throws StatusError for options that make no sense.
+  Watching open_watch(const Call& call, std::function<void()> wake);
+
+  // HOST:PORT, as clients reach us.
+  void set_address(std::string address) { parts_.address = std::move(address); }
+
+  // The pod that a stream goes into. Throws 404.
+  Json pod_of(const Call& call) const;
+
+ private:
+  http::Response answer_or_throw(const Call& call);
+  http::Response plain(const Call& call);
+  std::optional<http::Response> discover(const Call& call) const;
+  std::optional<http::Response> open_api(const Call& call) const;
+  TableOptions table_options(const Call& call, const Wanted& form) const;
+  http::Response get(const Call& call);
+  http::Response list(const Call& call);
+  http::Response post(const Call& call);
+  http::Response put(const Call& call);
+  http::Response patch(const Call& call);
+  http::Response remove(const Call& call);
+  http::Response remove_collection(const Call& call);
+  http::Response scale(const Call& call);
+  http::Response evict(const Call& call);
+  http::Response bind(const Call& call);
+  http::Response issue_token(const Call& call);
+  http::Response review(const Call& call);
+  http::Response render_object(const Call& call, unsigned status, const std::string& text) const;
+  http::Response render_written(const Call& call, Written written) const;
+  Selection selection_of(const Call& call) const;
+  Place place_of(const Call& call) const;
+  void after_write(const Call& call);
+
+  Parts parts_;
+};
+
+}  // namespace hearth::apiserver

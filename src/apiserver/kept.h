@@ -1,0 +1,47 @@
+// How objects are kept in the store, and how they look in each version that shows them.
+//
+// An object is kept as the JSON text that most answers consist of: kind, apiVersion and
+// resourceVersion come first, so that a list or a watch hands out the text as it is, and the
+// store can put the revision in without anyone reading the rest.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "apiserver/resource.h"
+#include "store/store.h"
+
+namespace hearth::apiserver {
+
+// The text of `object` and where its revision goes.
+struct KeptText {
+  std::string text;
+  std::size_t hole = 0;
+};
+KeptText render_kept(const Json& object);
+
+// Labels by their names, and what field selectors and the housekeeper ask for by "\x01" and the
+// name: "\x01spec.nodeName". No label begins like that.
+inline constexpr std::string_view kUidTag = "\x01uid";
+inline constexpr std::string_view kOwnersTag =
+    "\x01owners";  // uids, by commas; only if there are any
+inline constexpr std::string_view kEndingTag =
+    "\x01ending";  // only of objects that are being deleted
+store::Tags tags_of(const Json& object, const Resource& resource);
+// The names of fields that a selector may use, beside metadata.name and metadata.namespace.
+const std::vector<std::string>& selectable_fields(const Resource& resource);
+// The field of an object as selectors see it; empty where there is none.
+std::string field_text(const store::Object& object, const Resource& resource,
+                       std::string_view field);
+
+// Of writes to this resource: what must survive a power cut is synced before the answer.
+store::Durability durability_of(const Resource& resource);
+
+// The object as `resource`'s version shows it.
+Json view(const store::Object& object, const Resource& resource);
+// The same as text; cheap where nothing must be converted.
+std::string view_text(const store::Object& object, const Resource& resource);
+// As an item of a list: built-in kinds leave out kind and apiVersion there.
+std::string item_text(const store::Object& object, const Resource& resource);
+
+}  // namespace hearth::apiserver

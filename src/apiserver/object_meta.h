@@ -1,0 +1,42 @@
+// The parts of metadata that the server itself reads and writes.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "model/json.h"
+
+namespace hearth::apiserver {
+
+using model::Json;
+
+std::string new_uid();
+
+inline std::string_view name_of(const Json& object) {
+  return model::text_at(object, {"metadata", "name"});
+}
+inline std::string_view namespace_of(const Json& object) {
+  return model::text_at(object, {"metadata", "namespace"});
+}
+inline std::string_view uid_of(const Json& object) {
+  return model::text_at(object, {"metadata", "uid"});
+}
+inline std::string_view revision_of(const Json& object) {
+  return model::text_at(object, {"metadata", "resourceVersion"});
+}
+inline bool is_deleting(const Json& object) {
+  return !model::text_at(object, {"metadata", "deletionTimestamp"}).empty();
+}
+
+std::vector<std::string> finalizers_of(const Json& object);
+void add_finalizer(Json& object, std::string_view finalizer);
+// True if it was there.
+bool remove_finalizer(Json& object, std::string_view finalizer);
+
+// Marks the object as being deleted, in `grace_seconds`; generation grows if the kind has one.
+void mark_deleting(Json& object, Time now, std::int64_t grace_seconds, bool has_generation);
+void grow_generation(Json& object);
+
+}  // namespace hearth::apiserver

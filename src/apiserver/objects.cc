@@ -1,0 +1,379 @@
+#include "apiserver/objects.h"
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "apiserver/cluster_ip.h"
+#include "apiserver/kept.h"
+#include "apiserver/object_meta.h"
+#include "apiserver/objects_internal.h"
+#include "apiserver/strategy.h"
+#include "base/time_text.h"
+#include "model/names.h"
+#include "patch/managed_fields.h"
+
+namespace hearth::apiserver {
+namespace {
+
+using model::FieldError;
+
+// Generated names that are taken already are replaced by others; with 24 million suffixes even a
+// namespace of a million objects finds one.
+constexpr int kNameAttempts = 8;
+// A patch that races with others is made again on top of what they wrote.
+constexpr int kEditAttempts = 64;
+
+std::string strict_problems(const BodyProblems& problems) {
+  std::vector<std::string> sentences;
+  for (const std::string& path : problems.duplicates)
+    sentences.push_back(fmt::format("duplicate field \"{}\"", path));
+  for (const std::string& path : problems.unknown)
+    sentences.push_back(fmt::format("unknown field \"{}\"", path));
+  return fmt::format("{}", fmt::join(sentences, ", "));
+}
+
+// What only the server may write comes from the object that is there.
+void carry_over(Json& next, const Json& old) {
+  model::JsonObject& metadata = model::make_object_at(next, {"metadata"});
+  const model::JsonObject* before = model::object_at(old, {"metadata"});
+  for (const std::string_view name :
+       {"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation",
+        "name", "namespace", "generateName", "selfLink"}) {
+    const Json* value = before ? before->if_contains(name) : nullptr;
+    if (name == "generateName" && metadata.contains(name)) continue;
+    if (value)
+      metadata[name] = *value;
+    else
+      metadata.erase(name);
+  }
+}
+
+// Everything but metadata and status: what a change of generation is about.
+bool has_same_intent(const Json& left, const Json& right) {
+  const auto without = [](const Json& object) {
+    model::JsonObject copy = object.as_object();
+    for (const char* name : {"metadata", "status"}) copy.erase(name);
+    return Json(std::move(copy));
+  };
+  return model::is_same(without(left), without(right));
+}
+
+// Takes `status` (and for "finalize" spec.finalizers) of `next`, everything else of `old`.
+Json only_subresource(const Json& next, const Json& old, std::string_view subresource) {
+  Json result = old;
+  const auto take = [&](std::string_view member) {
+    if (const Json* value = model::find(next, {member}))
+      result.as_object()[member] = *value;
+    else
+      result.as_object().erase(member);
+  };
+  if (subresource == "status") take("status");
+  if (subresource == "finalize") take("spec");
+  // Ownership may be moved by whoever may write: kubectl's migration to server-side apply does.
+  if (const Json* managed = model::find(next, {"metadata", "managedFields"}))
+    model::make_object_at(result, {"metadata"})["managedFields"] = *managed;
+  return result;
+}
+
+model::MetaRules meta_rules(const Resource& resource) {
+  model::MetaRules rules{.namespaced = resource.namespaced,
+                         .name = model::NameRule::subdomain,
+                         .is_built_in = resource.built_in};
+  if (resource.store_name == "namespaces") rules.name = model::NameRule::label;
+  if (resource.store_name == "services") rules.name = model::NameRule::dns1035;
+  if (resource.group == "rbac.authorization.k8s.io") rules.name = model::NameRule::path_segment;
+  return rules;
+}
+
+// Whether nothing holds back an object that is being deleted any more.
+bool may_vanish(const Json& object) {
+  if (!is_deleting(object) || !finalizers_of(object).empty()) return false;
+  const model::JsonArray* of_namespace = model::text_at(object, {"kind"}) == "Namespace"
+                                             ? model::array_at(object, {"spec", "finalizers"})
+                                             : nullptr;
+  if (of_namespace && !of_namespace->empty()) return false;
+  return model::number_at(object, {"metadata", "deletionGracePeriodSeconds"}).value_or(0) == 0;
+}
+
+}  // namespace
+
+store::Key key_of(const Place& place) {
+  return {place.resource.store_name, place.ns, place.name};
+}
+
+store::ObjectPtr Objects::get(const Place& place) const {
+  store::ObjectPtr found = store_.find(key_of(place));
+  if (!found) model::throw_not_found(place.resource.group_resource(), place.name);
+  return found;
+}
+
+void Objects::check_namespace(const Place& place) const {
+  if (!place.resource.namespaced) return;
+  const model::GroupResource namespaces{"", "namespaces"};
+  const store::ObjectPtr found = store_.find({"namespaces", "", place.ns});
+  if (!found) model::throw_not_found(namespaces, place.ns);
+  // The field is kept with the object, so that creates need not read its text.
+  if (found->tags.find("\x01status.phase") != "Terminating") return;
+  model::Status status{.code = 403, .reason = "Forbidden"};
+  status.name = place.name;
+  status.group = place.resource.group;
+  status.kind = place.resource.plural;
+  status.message = fmt::format(
+      "{} \"{}\" is forbidden: unable to create new content in namespace {} because it is being "
+      "terminated",
+      place.resource.group_resource().text(), place.name, place.ns);
+  status.causes.push_back({"NamespaceTerminating",
+                           fmt::format("namespace {} is being terminated", place.ns),
+                           "metadata.namespace"});
+  throw model::StatusError(std::move(status));
+}
+
+// Prunes, defaults and validates `object`, which has the resource's shape.
+void Objects::check(Json& object, const Json* old, Change& change) const {
+  const Resource& resource = change.resource;
+  schema::prune(object, *resource.schema, &change.problems.unknown);
+  change.refuse_or_warn();
+  if (resource.built_in) schema::drop_zero_values(object, *resource.schema);
+  schema::apply_defaults(object, *resource.schema);
+  resource.strategy->fill_in(object);
+
+  std::vector<FieldError> errors = model::validate_object_meta(object, meta_rules(resource));
+  if (old)
+    for (FieldError& error : model::validate_new_finalizers(object, *old))
+      errors.push_back(std::move(error));
+  for (FieldError& error : schema::validate(object, *resource.schema, old)) {
+    // Those who report the state of built-in kinds may leave things out.
+    const bool is_lenient = resource.built_in && error.problem == model::FieldProblem::required &&
+                            error.field.starts_with("status");
+    if (!is_lenient) errors.push_back(std::move(error));
+  }
+  for (FieldError& error : resource.strategy->validate(object, old, change.subresource))
+    errors.push_back(std::move(error));
+  if (errors.empty()) return;
+  const bool only_rules = std::all_of(errors.begin(), errors.end(), [](const FieldError& error) {
+    return error.problem == model::FieldProblem::invalid && error.field.find("metadata") != 0;
+  });
+  if (!resource.built_in && resource.schema->has_rules && !only_rules)
+    errors.push_back(model::invalid("<nil>", "null",
+                                    "some validation rules were not checked because the object was "
+                                    "invalid; correct the existing errors to complete validation"));
+  model::throw_invalid(resource.group_kind(), name_of(object), errors);
+}
+
+void Objects::Change::refuse_or_warn() {
+  if (options.validation == FieldValidation::ignore || problems.empty()) return;
+  if (options.validation == FieldValidation::warn) {
+    for (const std::string& path : problems.duplicates)
+      warnings.push_back(fmt::format("duplicate field \"{}\"", path));
+    for (const std::string& path : problems.unknown)
+      warnings.push_back(fmt::format("unknown field \"{}\"", path));
+    problems = {};
+    return;
+  }
+  const std::string what = "strict decoding error: " + strict_problems(problems);
+  if (patch_text.empty())
+    model::throw_bad_request(fmt::format("{0} in version \"{1}\" cannot be handled as a {0}: {2}",
+                                         resource.kind, resource.version, what));
+  model::throw_invalid(resource.group_kind(), name, {model::invalid("patch", patch_text, what)});
+}
+
+store::Write Objects::make_write(const Resource& resource, Json object,
+                                 store::Revision expected) const {
+  const CataloguePtr catalogue = catalogue_();
+  const ResourcePtr storage = catalogue->storage(resource.store_name);
+  if (!storage) model::throw_not_found(resource.group_resource(), name_of(object));
+  to_storage(resource, object);
+  store::Write write;
+  write.key = {resource.store_name, std::string(namespace_of(object)),
+               std::string(name_of(object))};
+  write.expected = expected;
+  KeptText kept = render_kept(object);
+  write.text = std::move(kept.text);
+  write.hole = kept.hole;
+  write.tags = tags_of(object, *storage);
+  write.durability = durability_of(resource);
+  return write;
+}
+
+void Objects::allocate_cluster_ip(Json& service) const {
+  if (!needs_cluster_ip(service)) return;
+  std::set<std::string, std::less<>> used;
+  store::ListQuery query;
+  query.resource = "services";
+  for (const store::ObjectPtr& other : store_.list(query).objects)
+    used.emplace(other->tags.find("\x01spec.clusterIP").value_or(""));
+  static thread_local std::minstd_rand random{std::random_device{}()};
+  const auto free = pick_cluster_ip(used, static_cast<std::uint32_t>(random()));
+  if (!free) fail(Code::exhausted, "no cluster IP is left in {}", kClusterIpRange);
+  set_cluster_ip(service, *free);
+}
+
+Written Objects::create(const Place& place, model::ParsedJson body, const WriteOptions& options) {
+  return make(place, std::move(body), options, /*is_apply=*/false);
+}
+
+// `is_apply`: who owns what is settled already.
+Written Objects::make(const Place& place, model::ParsedJson body, const WriteOptions& options,
+                      bool is_apply) {
+  const Resource& resource = place.resource;
+  Change change{resource, options, "", std::string(name_of(body.value)), {}, {}, {}};
+  change.problems.duplicates = std::move(body.duplicates);
+  Json& object = body.value;
+  if (!revision_of(object).empty())
+    throw model::StatusError(
+        {.code = 500,
+         .reason = "",
+         .message = "resourceVersion should not be set on objects to be created"});
+
+  model::JsonObject& metadata = model::make_object_at(object, {"metadata"});
+  const std::string prefix(model::text_at(object, {"metadata", "generateName"}));
+  const bool generates = name_of(object).empty() && !prefix.empty();
+  if (generates) metadata["name"] = model::generate_name(prefix);
+  if (resource.namespaced) {
+    metadata["namespace"] = place.ns;
+    check_namespace({resource, place.ns, std::string(name_of(object))});
+  }
+  const Time now = clock_.now();
+  for (const char* name :
+       {"resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"})
+    metadata.erase(name);
+  metadata["uid"] = new_uid();
+  metadata["creationTimestamp"] = format_rfc3339(now);
+  metadata.erase("generation");
+  if (resource.strategy->has_generation()) metadata["generation"] = 1;
+  // A node reports itself, state and all; nobody else's state begins with what a client says.
+  if (resource.has_status && resource.store_name != "nodes") object.as_object().erase("status");
+  resource.strategy->fill_in(object);
+  resource.strategy->prepare_create(object);
+  check(object, nullptr, change);
+  if (resource.store_name == "services") allocate_cluster_ip(object);
+  if (!is_apply)
+    patch::record_update(nullptr, object, *resource.schema,
+                         {options.manager, "", resource.api_version(), now});
+
+  for (int attempt = 0;; ++attempt) {
+    const std::string name(name_of(object));
+    if (options.dry_run) {
+      if (store_.find({resource.store_name, place.ns, name}))
+        model::throw_already_exists(resource.group_resource(), name);
+      return {model::to_text(object), true, std::move(change.warnings)};
+    }
+    store::Write write = make_write(resource, object, 0);
+    if (options.durability) write.durability = *options.durability;
+    const store::Outcome outcome = store_.write(std::move(write));
+    if (outcome.kept)
+      return {view_text(*outcome.object, resource), true, std::move(change.warnings)};
+    if (!generates || attempt + 1 == kNameAttempts)
+      model::throw_already_exists(resource.group_resource(), name);
+    metadata["name"] = model::generate_name(prefix);
+  }
+}
+
+// Stores `object` over `old`, or removes it if it was only waiting for this.
+Written Objects::keep(const Place& place, Json object, const store::Object* old, Change& change) {
+  const Resource& resource = place.resource;
+  if (change.options.dry_run) return {model::to_text(object), false, std::move(change.warnings)};
+  store::Write write = make_write(resource, object, old ? old->revision : 0);
+  write.remove = old && may_vanish(object);
+  const bool vanishes = write.remove;
+  const store::Outcome outcome = store_.write(std::move(write));
+  if (!outcome.kept) return {};
+  Written written{view_text(*outcome.object, resource), !old, std::move(change.warnings)};
+  // The last state is answered with the revision its reader knows.
+  if (vanishes) {
+    model::make_object_at(object, {"metadata"})["resourceVersion"] = std::to_string(old->revision);
+    written.text = model::to_text(object);
+  }
+  return written;
+}
+
+Written Objects::edit(const Place& place, std::string_view subresource, const WriteOptions& options,
+                      const Edit& make) {
+  const Resource& resource = place.resource;
+  for (int attempt = 0; attempt < kEditAttempts; ++attempt) {
+    const store::ObjectPtr kept = get(place);
+    const Json old = view(*kept, resource);
+    Change change{resource, options, std::string(subresource), place.name, {}, {}, {}};
+    Json next = make(old, change);
+    if (!next.is_object()) model::throw_bad_request("the object must be a JSON object");
+
+    if (const std::string_view name = name_of(next); !name.empty() && name != place.name)
+      model::throw_bad_request(fmt::format(
+          "the name of the object ({}) does not match the name on the URL ({})", name, place.name));
+    if (const std::string_view ns = namespace_of(next);
+        !ns.empty() && resource.namespaced && ns != place.ns)
+      model::throw_bad_request(
+          "the namespace of the provided object does not match the namespace sent on the request");
+    if (const std::string_view uid = uid_of(next); !uid.empty() && uid != uid_of(old))
+      model::throw_conflict(
+          resource.group_resource(), place.name,
+          fmt::format("Precondition failed: UID in precondition: {}, UID in object "
+                      "meta: {}",
+                      uid, uid_of(old)));
+    const std::string wanted(revision_of(next));
+    const bool conditional = !wanted.empty() && wanted != "0" && !change.revision_is_copied;
+    if (conditional && wanted != std::to_string(kept->revision))
+      model::throw_modified(resource.group_resource(), place.name);
+    if (wanted.empty() && change.is_put && !resource.strategy->allows_unconditional_update())
+      model::throw_invalid(
+          {resource.group, resource.plural}, place.name,
+          {model::invalid("metadata.resourceVersion", "0", "must be specified for an update")});
+
+    if (!subresource.empty()) {
+      schema::prune(next, *resource.schema, &change.problems.unknown);
+      change.refuse_or_warn();
+      next = only_subresource(next, old, subresource);
+    } else if (resource.has_status && !resource.built_in) {
+      next.as_object().erase("status");
+      if (const Json* status = model::find(old, {"status"})) next.as_object()["status"] = *status;
+    }
+    carry_over(next, old);
+    if (subresource.empty()) resource.strategy->prepare_update(next, old);
+    check(next, &old, change);
+    if (!change.is_apply)
+      patch::record_update(
+          &old, next, *resource.schema,
+          {options.manager, std::string(subresource), resource.api_version(), clock_.now()});
+    model::make_object_at(next, {"metadata"})["resourceVersion"] = revision_of(old);
+    if (model::is_same(next, old))
+      return {view_text(*kept, resource), false, std::move(change.warnings)};
+    if (resource.strategy->has_generation() && subresource != "status" &&
+        !has_same_intent(next, old))
+      grow_generation(next);
+
+    Written written = keep(place, std::move(next), kept.get(), change);
+    if (!written.text.empty()) return written;
+    if (conditional) model::throw_modified(resource.group_resource(), place.name);
+  }
+  model::throw_modified(resource.group_resource(), place.name);
+}
+
+Written Objects::update(const Place& place, const model::ParsedJson& body,
+                        std::string_view subresource, const WriteOptions& options) {
+  return edit(place, subresource, options, [&](const Json&, Change& change) {
+    change.is_put = true;
+    change.problems.duplicates = body.duplicates;
+    return body.value;
+  });
+}
+
+void Objects::amend(const Place& place, const std::function<bool(Json& object)>& change) {
+  const ResourcePtr storage = catalogue_()->storage(place.resource.store_name);
+  if (!storage) return;
+  for (int attempt = 0; attempt < kEditAttempts; ++attempt) {
+    const store::ObjectPtr kept = store_.find(key_of(place));
+    if (!kept) return;
+    Json object = model::parse_json(kept->text).value;
+    if (!change(object)) return;
+    store::Write write = make_write(*storage, object, kept->revision);
+    write.remove = may_vanish(object);
+    if (store_.write(std::move(write)).kept) return;
+  }
+  fail(Code::conflict, "{} '{}' changes too fast", place.resource.plural, place.name);
+}
+
+}  // namespace hearth::apiserver

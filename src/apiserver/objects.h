@@ -1,0 +1,105 @@
+// Objects with the rules of the Kubernetes API: what a POST, PUT, PATCH or DELETE means.
+//
+// Between the dialect (paths, headers, tables: front.h) and the store. Everything that a rule
+// refuses is thrown as model::StatusError. Thread-safe; writes block until they are kept.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apiserver/catalogue.h"
+#include "base/clock.h"
+#include "model/json.h"
+#include "store/store.h"
+
+namespace hearth::apiserver {
+
+enum class FieldValidation { ignore, warn, strict };
+enum class PatchKind { json, merge, strategic, apply };
+
+struct WriteOptions {
+  std::string manager;  // fieldManager
+  bool dry_run = false;
+  FieldValidation validation = FieldValidation::warn;
+  bool force = false;  // of an apply
+  // The kind's own, unless what is written can be made again any time.
+  std::optional<store::Durability> durability = {};
+};
+
+// What an answer to a write consists of.
+struct Written {
+  std::string text;  // the object, in the version that was asked for
+  bool created = false;
+  std::vector<std::string> warnings;
+};
+
+struct DeleteOptions {
+  std::optional<std::string> uid, resource_version;  // preconditions
+  std::optional<std::int64_t> grace_seconds;
+  std::string propagation;  // Foreground, Background, Orphan or "": the kind's default
+  bool dry_run = false;
+};
+
+struct Deleted {
+  bool gone = false;  // false: it is on its way, waiting for finalizers or grace
+  std::string uid;
+  std::string text;  // the object as it is now, or was
+};
+
+// Which object, or which collection.
+struct Place {
+  const Resource& resource;
+  std::string ns;
+  std::string name;
+};
+
+class Objects {
+ public:
+  // All must outlive it. `catalogue` answers with what is served now.
+  Objects(store::Store& store, const Clock& clock, std::function<CataloguePtr()> catalogue)
+      : store_(store), clock_(clock), catalogue_(std::move(catalogue)) {}
+
+  // Throws 404.
+  store::ObjectPtr get(const Place& place) const;
+
+  Written create(const Place& place, model::ParsedJson body, const WriteOptions& options);
+  // `subresource`: "", "status" or "finalize".
+  Written update(const Place& place, const model::ParsedJson& body, std::string_view subresource,
+                 const WriteOptions& options);
+  Written patch(const Place& place, PatchKind kind, const model::ParsedJson& body,
+                std::string_view subresource, const WriteOptions& options);
+  Deleted remove(const Place& place, const DeleteOptions& options);
+
+  // The scale subresource, as autoscaling/v1 Scale.
+  Json scale(const Place& place) const;
+  Json set_scale(const Place& place, const std::function<void(Json& scale)>& change,
+                 const WriteOptions& options);
+
+  // Changes an object as a part of the server would: no manager, no validation, retried until it
+  // holds. `change` returns false to leave the object alone. Nothing happens if it is gone.
+  void amend(const Place& place, const std::function<bool(Json& object)>& change);
+
+ private:
+  struct Change;
+  using Edit = std::function<Json(const Json& old, Change& change)>;
+
+  void check_namespace(const Place& place) const;
+  Written edit(const Place& place, std::string_view subresource, const WriteOptions& options,
+               const Edit& make);
+  Written make(const Place& place, model::ParsedJson body, const WriteOptions& options,
+               bool is_apply);
+  Written apply(const Place& place, const Json& configuration, std::string_view subresource,
+                const WriteOptions& options);
+  void check(Json& object, const Json* old, Change& change) const;
+  void allocate_cluster_ip(Json& service) const;
+  store::Write make_write(const Resource& resource, Json object, store::Revision expected) const;
+  Written keep(const Place& place, Json object, const store::Object* old, Change& change);
+
+  store::Store& store_;
+  const Clock& clock_;
+  std::function<CataloguePtr()> catalogue_;
+};
+
+}  // namespace hearth::apiserver

@@ -1,0 +1,34 @@
+// What the files behind objects.h share.
+#pragma once
+
+#include "apiserver/objects.h"
+
+namespace hearth::apiserver {
+
+// What is odd about a body, for fieldValidation.
+struct BodyProblems {
+  std::vector<std::string> duplicates;
+  std::vector<std::string> unknown;
+
+  bool empty() const { return duplicates.empty() && unknown.empty(); }
+};
+
+// One write on its way.
+struct Objects::Change {
+  const Resource& resource;
+  const WriteOptions& options;
+  std::string subresource;
+  std::string name;
+  BodyProblems problems;
+  std::vector<std::string> warnings;
+  std::string patch_text;           // of a patch, for messages
+  bool is_put = false;              // a PUT must say which revision it replaces
+  bool is_apply = false;            // ownership is settled already
+  bool revision_is_copied = false;  // resourceVersion came from the object, not from the client
+
+  void refuse_or_warn();
+};
+
+store::Key key_of(const Place& place);
+
+}  // namespace hearth::apiserver
