@@ -240,7 +240,8 @@ std::optional<http::Response> Front::open_api(const Call& call) const {
   const OpenApi::Text text = documents->document(part);
   if (!text) return std::nullopt;
   const std::string etag = "\"" + documents->hash(part) + "\"";
-  if (call.request.headers.value("If-None-Match") == etag) return http::Response{304, {{"Etag", etag}}, ""};
+  if (call.request.headers.value("If-None-Match") == etag)
+    return http::Response{304, {{"Etag", etag}}, ""};
   http::Response response = json_text(200, *text);
   response.headers.add("Etag", etag);
   return response;

@@ -198,7 +198,8 @@ http::Response Front::issue_token(const Call& call) {
 
 http::Response Front::review(const Call& call) {
   const Json request = read_object(call).value;
-  return json_answer(201, parts_.gate.review(call.user, *call.resource, call.path->ns.value_or(""), request));
+  return json_answer(
+      201, parts_.gate.review(call.user, *call.resource, call.path->ns.value_or(""), request));
 }
 
 }  // namespace hearth::apiserver
