@@ -21,8 +21,8 @@ Json named(std::string_view name) {
   return object;
 }
 
-void create_missing(Objects& objects, store::Store& store, const Resource& resource, std::string_view ns,
-                    Json object) {
+void create_missing(Objects& objects, store::Store& store, const Resource& resource,
+                    std::string_view ns, Json object) {
   const std::string name(name_of(object));
   if (store.find({resource.store_name, std::string(ns), name})) return;
   object.as_object()["kind"] = resource.kind;
@@ -36,7 +36,8 @@ Json api_service() {
   model::make_object_at(service, {"metadata", "labels"})["provider"] = "kubernetes";
   model::JsonObject& spec = model::make_object_at(service, {"spec"});
   spec["clusterIP"] = kApiServerClusterIp;
-  spec["ports"] = model::JsonArray{model::JsonObject{{"name", "https"}, {"port", 443}, {"protocol", "TCP"}}};
+  spec["ports"] =
+      model::JsonArray{model::JsonObject{{"name", "https"}, {"port", 443}, {"protocol", "TCP"}}};
   return service;
 }
 
@@ -48,14 +49,16 @@ void put_definitions(Objects& objects, store::Store& store, const Catalogue& cat
   for (const schema::BuiltinCrd& ours : schema::builtin_crds()) {
     const std::string digest = text_digest(ours.json);
     const Place place{*resource, "", std::string(ours.name)};
-    const store::ObjectPtr kept = store.find({std::string(kDefinitions), "", std::string(ours.name)});
+    const store::ObjectPtr kept =
+        store.find({std::string(kDefinitions), "", std::string(ours.name)});
     if (kept && kept->text.find(digest) != std::string::npos) continue;
     Json definition = model::parse_json(ours.json).value;
     model::make_object_at(definition, {"metadata", "annotations"})[kDigestAnnotation] = digest;
     if (!kept) {
       objects.create({*resource, "", ""}, {std::move(definition), {}}, kQuietly);
     } else {
-      model::make_object_at(definition, {"metadata"})["resourceVersion"] = std::to_string(kept->revision);
+      model::make_object_at(definition, {"metadata"})["resourceVersion"] =
+          std::to_string(kept->revision);
       objects.update(place, {std::move(definition), {}}, "", kQuietly);
     }
   }

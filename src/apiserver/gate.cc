@@ -73,11 +73,12 @@ std::shared_ptr<const access::Rules> Gate::rules() const {
   is_stale_ = false;
   if (watches_.empty())
     for (const std::string_view resource : kRbacResources)
-      watches_.push_back(store_.watch({.resource = std::string(resource), .ns = {}, .name = {}}, store_.revision(),
-                                      [this] { is_stale_ = true; }));
+      watches_.push_back(store_.watch({.resource = std::string(resource), .ns = {}, .name = {}},
+                                      store_.revision(), [this] { is_stale_ = true; }));
   // A watch rings once after it was found empty.
   for (const auto& watch : watches_)
-    for (store::Taken taken = watch->take(1024); !taken.changes.empty() && !taken.expired; taken = watch->take(1024)) {
+    for (store::Taken taken = watch->take(1024); !taken.changes.empty() && !taken.expired;
+         taken = watch->take(1024)) {
     }
   std::vector<Json> objects;
   for (const std::string_view resource : kRbacResources) {
@@ -102,20 +103,24 @@ void Gate::require(const access::User& user, access::Attributes wanted) const {
   if (!decision.allowed) access::throw_denied(wanted, decision);
 }
 
-void Gate::check_grant(const access::User& user, const Resource& resource, const Json& object) const {
+void Gate::check_grant(const access::User& user, const Resource& resource,
+                       const Json& object) const {
   if (resource.group != access::kRbacGroup || user.is_in(access::kMasters)) return;
-  const store::ObjectPtr kept =
-      store_.find({resource.store_name, std::string(namespace_of(object)), std::string(name_of(object))});
+  const store::ObjectPtr kept = store_.find(
+      {resource.store_name, std::string(namespace_of(object)), std::string(name_of(object))});
   const std::optional<Json> old = kept ? std::optional<Json>(view(*kept, resource)) : std::nullopt;
   access::check_escalation(user, object, old ? &*old : nullptr, *rules());
 }
 
 Json Gate::review(const access::User& user, const Resource& resource, const std::string& ns,
                   const Json& question) const {
-  if (resource.kind == "SelfSubjectAccessReview") return access::review_self_access(question, user, *rules());
+  if (resource.kind == "SelfSubjectAccessReview")
+    return access::review_self_access(question, user, *rules());
   if (resource.kind == "SubjectAccessReview") return access::review_access(question, *rules());
-  if (resource.kind == "LocalSubjectAccessReview") return access::review_local_access(question, ns, *rules());
-  if (resource.kind == "SelfSubjectRulesReview") return access::review_self_rules(question, user, *rules());
+  if (resource.kind == "LocalSubjectAccessReview")
+    return access::review_local_access(question, ns, *rules());
+  if (resource.kind == "SelfSubjectRulesReview")
+    return access::review_self_rules(question, user, *rules());
   if (resource.kind == "SelfSubjectReview") return access::review_self(user, clock_.now());
   if (resource.kind == "TokenReview") return access::review_token(question, *authenticator_);
   model::throw_method_not_allowed();
@@ -132,10 +137,11 @@ Json Gate::issue_token(const Json& account, const Json& request) const {
     if (!kept) return std::nullopt;
     const Json pod = model::parse_json(kept->text).value;
     const std::string node(model::text_at(pod, {"spec", "nodeName"}));
-    return access::BoundPod{.uid = std::string(uid_of(pod)),
-                            .account = std::string(model::text_at(pod, {"spec", "serviceAccountName"})),
-                            .node = node,
-                            .node_uid = node.empty() ? "" : uid_of_kept("nodes", "", node).value_or("")};
+    return access::BoundPod{
+        .uid = std::string(uid_of(pod)),
+        .account = std::string(model::text_at(pod, {"spec", "serviceAccountName"})),
+        .node = node,
+        .node_uid = node.empty() ? "" : uid_of_kept("nodes", "", node).value_or("")};
   };
   return access::issue_token(request, desk, clock_.now());
 }

@@ -26,7 +26,7 @@ namespace hearth::apiserver {
 class Gate {
  public:
   struct Options {
-    std::string state_dir;  // admin.token and admin.kubeconfig go here, keys below it
+    std::string state_dir;           // admin.token and admin.kubeconfig go here, keys below it
     std::vector<std::string> names;  // the server's own, beside the usual ones
     std::string admin_token;         // empty: the kept one, made if there is none
   };
@@ -42,7 +42,8 @@ class Gate {
   void check_grant(const access::User& user, const Resource& resource, const Json& object) const;
 
   // Reviews: the question, answered.
-  Json review(const access::User& user, const Resource& resource, const std::string& ns, const Json& question) const;
+  Json review(const access::User& user, const Resource& resource, const std::string& ns,
+              const Json& question) const;
   Json issue_token(const Json& account, const Json& request) const;
 
   const access::User& admin() const { return admin_; }
@@ -66,7 +67,7 @@ class Gate {
   std::unique_ptr<access::Authenticator> authenticator_;
 
   mutable std::atomic<bool> is_stale_ = true;  // an RBAC object was written since rules_ was made
-  mutable std::mutex mutex_;                    // guards the two below
+  mutable std::mutex mutex_;                   // guards the two below
   mutable std::shared_ptr<const access::Rules> rules_;
   mutable std::vector<std::unique_ptr<store::Watch>> watches_;
 };

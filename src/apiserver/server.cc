@@ -42,11 +42,12 @@ struct Served {
   std::shared_ptr<const OpenApi> open_api;
 };
 
-Served make_served(const std::vector<Json>& definitions) {
+// `previous`: what is the same is taken over.
+Served make_served(const std::vector<Json>& definitions, const Catalogue* previous) {
   Served served;
-  served.catalogue = std::make_shared<const Catalogue>(definitions);
-  served.open_api = std::make_shared<const OpenApi>(served.catalogue->groups(), served.catalogue->digest(),
-                                                    schema::object_meta());
+  served.catalogue = std::make_shared<const Catalogue>(definitions, previous);
+  served.open_api = std::make_shared<const OpenApi>(
+      served.catalogue->groups(), served.catalogue->digest(), schema::object_meta());
   return served;
 }
 
@@ -74,7 +75,7 @@ struct Server::State {
       : options(std::move(given)),
         folder(options.state_dir + "/kube"),
         store(prepare_store(folder)),
-        served(make_served({})),
+        served(make_served({}, nullptr)),
         objects(store, clock, [this] { return current(); }),
         gate(store, {options.state_dir, server_names(options), options.admin_token}, clock),
         housekeeper(store, objects, [this] { return current(); }, clock,
@@ -84,7 +85,8 @@ struct Server::State {
                .gate = gate,
                .clock = clock,
                .catalogue = [this] { return current(); },
-               .open_api = [this] { return served.with([](const Served& now) { return now.open_api; }); },
+               .open_api =
+                   [this] { return served.with([](const Served& now) { return now.open_api; }); },
                .definitions_changed = [this] { read_definitions(); },
                .address = {}}),
         local(front, gate.admin()),
@@ -117,7 +119,7 @@ struct Server::State {
     for (const store::ObjectPtr& object : store.list(query).objects)
       definitions.push_back(model::parse_json(object->text).value);
     for (std::size_t at = 0; at < definitions.size(); ++at) settle(definitions, at);
-    Served next = make_served(definitions);
+    Served next = make_served(definitions, current().get());
     served.with([&](Served& now) { now = std::move(next); });
   }
 

@@ -26,7 +26,9 @@ const ResourceId kOldSandboxes{"agents.x-k8s.io", "v1alpha1", "sandboxes"};
 const ResourceId kPools{"extensions.agents.x-k8s.io", "v1beta1", "sandboxwarmpools"};
 const ResourceId kDefinitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions", false};
 
-Json json(std::string_view text) { return model::parse_json(text).value; }
+Json json(std::string_view text) {
+  return model::parse_json(text).value;
+}
 
 Json sandbox(const std::string& name) {
   Json object = json(R"({"apiVersion":"agents.x-k8s.io/v1beta1","kind":"Sandbox",
@@ -37,7 +39,8 @@ Json sandbox(const std::string& name) {
 }
 
 Json config_map(const std::string& name) {
-  Json object = json(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default"},"data":{"a":"1"}})");
+  Json object = json(
+      R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default"},"data":{"a":"1"}})");
   model::make_object_at(object, {"metadata"})["name"] = name;
   return object;
 }
@@ -153,7 +156,8 @@ TEST_F(ServerTest, KeepsStatusAndSpecApart) {
 
   const Json status = api().patch(
       kSandboxes, "default", "a", client::PatchKind::merge,
-      json(R"({"metadata":{"labels":{"x":"1"}},"spec":{"service":true},"status":{"nodeName":"n"}})"),
+      json(
+          R"({"metadata":{"labels":{"x":"1"}},"spec":{"service":true},"status":{"nodeName":"n"}})"),
       {.subresource = "status"});
   const Json spec = api().patch(kSandboxes, "default", "a", client::PatchKind::merge,
                                 json(R"({"status":{"nodeName":"other"}})"));
@@ -167,19 +171,25 @@ TEST_F(ServerTest, KeepsStatusAndSpecApart) {
 
 TEST_F(ServerTest, AppliesAndRemembersWhoOwnsWhat) {
   const auto configuration = [](const char* image) {
-    return json(fmt::format(R"({{"apiVersion":"agents.x-k8s.io/v1beta1","kind":"Sandbox","metadata":{{"name":"a"}},
-      "spec":{{"podTemplate":{{"spec":{{"containers":[{{"name":"main","image":"{}"}}]}}}}}}}})", image));
+    return json(fmt::format(
+        R"({{"apiVersion":"agents.x-k8s.io/v1beta1","kind":"Sandbox","metadata":{{"name":"a"}},
+      "spec":{{"podTemplate":{{"spec":{{"containers":[{{"name":"main","image":"{}"}}]}}}}}}}})",
+        image));
   };
   const client::PatchOptions one{.subresource = {}, .manager = "one"};
   const client::PatchOptions two{.subresource = {}, .manager = "two"};
-  const Json made = api().patch(kSandboxes, "default", "a", client::PatchKind::apply, configuration("x"), one);
-  const Json again = api().patch(kSandboxes, "default", "a", client::PatchKind::apply, configuration("x"), one);
+  const Json made =
+      api().patch(kSandboxes, "default", "a", client::PatchKind::apply, configuration("x"), one);
+  const Json again =
+      api().patch(kSandboxes, "default", "a", client::PatchKind::apply, configuration("x"), one);
 
-  const model::Status conflict = refusal(
-      [&] { api().patch(kSandboxes, "default", "a", client::PatchKind::apply, configuration("y"), two); });
+  const model::Status conflict = refusal([&] {
+    api().patch(kSandboxes, "default", "a", client::PatchKind::apply, configuration("y"), two);
+  });
   client::PatchOptions forced = two;
   forced.force = true;
-  const Json taken = api().patch(kSandboxes, "default", "a", client::PatchKind::apply, configuration("y"), forced);
+  const Json taken =
+      api().patch(kSandboxes, "default", "a", client::PatchKind::apply, configuration("y"), forced);
 
   EXPECT_EQ(to_text(again), to_text(made));
   EXPECT_EQ(conflict.message,
@@ -198,7 +208,8 @@ TEST_F(ServerTest, WaitsForFinalizers) {
                                 json(R"({"metadata":{"finalizers":null}})"));
 
   EXPECT_FALSE(text_at(leaving, {"metadata", "deletionTimestamp"}).empty());
-  EXPECT_EQ(text_at(last, {"metadata", "resourceVersion"}), text_at(leaving, {"metadata", "resourceVersion"}));
+  EXPECT_EQ(text_at(last, {"metadata", "resourceVersion"}),
+            text_at(leaving, {"metadata", "resourceVersion"}));
   EXPECT_FALSE(api().find(kSandboxes, "default", "a"));
 }
 
@@ -235,8 +246,10 @@ TEST_F(ServerTest, TellsWatchersWhatEntersAndLeavesTheirSelection) {
   Json labelled = config_map("a");
   model::make_object_at(labelled, {"metadata", "labels"})["in"] = "1";
   const Json made = api().create(kConfigMaps, labelled);
-  api().patch(kConfigMaps, "default", "a", client::PatchKind::merge, json(R"({"metadata":{"labels":null}})"));
-  api().patch(kConfigMaps, "default", "a", client::PatchKind::merge, json(R"({"metadata":{"labels":{"in":"1"}}})"));
+  api().patch(kConfigMaps, "default", "a", client::PatchKind::merge,
+              json(R"({"metadata":{"labels":null}})"));
+  api().patch(kConfigMaps, "default", "a", client::PatchKind::merge,
+              json(R"({"metadata":{"labels":{"in":"1"}}})"));
   api().remove(kConfigMaps, "default", "a");
   client::WatchOptions options;
   options.ns = "default";
@@ -270,7 +283,8 @@ TEST_F(ServerTest, StreamsTheListAndSaysWhenItIsOver) {
       kConfigMaps, options,
       [&](const client::Event& event) {
         if (event.kind == client::EventKind::bookmark) {
-          EXPECT_EQ(text_at(event.object, {"metadata", "annotations", "k8s.io/initial-events-end"}), "true");
+          EXPECT_EQ(text_at(event.object, {"metadata", "annotations", "k8s.io/initial-events-end"}),
+                    "true");
           stop.request_stop();
         } else {
           seen.emplace_back(text_at(event.object, {"metadata", "name"}));
@@ -282,7 +296,8 @@ TEST_F(ServerTest, StreamsTheListAndSaysWhenItIsOver) {
 }
 
 TEST_F(ServerTest, ScalesThroughTheSubresource) {
-  api().create(kPools, json(R"({"apiVersion":"extensions.agents.x-k8s.io/v1beta1","kind":"SandboxWarmPool",
+  api().create(kPools,
+               json(R"({"apiVersion":"extensions.agents.x-k8s.io/v1beta1","kind":"SandboxWarmPool",
     "metadata":{"name":"p","namespace":"default"},"spec":{"replicas":2,"sandboxTemplateRef":{"name":"t"}}})"));
 
   const Json scaled = api().patch(kPools, "default", "p", client::PatchKind::merge,
@@ -295,7 +310,8 @@ TEST_F(ServerTest, ScalesThroughTheSubresource) {
 
 TEST_F(ServerTest, ServesANewKindAtOnceAndForgetsItAgain) {
   server_->start();
-  api().create(kDefinitions, json(R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
+  api().create(kDefinitions,
+               json(R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
     "metadata":{"name":"widgets.example.io"},"spec":{"group":"example.io","scope":"Namespaced",
     "names":{"plural":"widgets","kind":"Widget"},"versions":[{"name":"v1","served":true,"storage":true,
     "schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":
@@ -314,9 +330,11 @@ TEST_F(ServerTest, TakesDependentsAlongWithTheirOwner) {
   server_->start();
   const Json owner = api().create(kSandboxes, sandbox("owner"));
   Json owned = config_map("owned");
-  model::make_object_at(owned, {"metadata"})["ownerReferences"] = model::JsonArray{model::JsonObject{
-      {"apiVersion", "agents.x-k8s.io/v1beta1"}, {"kind", "Sandbox"}, {"name", "owner"},
-      {"uid", text_at(owner, {"metadata", "uid"})}}};
+  model::make_object_at(owned, {"metadata"})["ownerReferences"] =
+      model::JsonArray{model::JsonObject{{"apiVersion", "agents.x-k8s.io/v1beta1"},
+                                         {"kind", "Sandbox"},
+                                         {"name", "owner"},
+                                         {"uid", text_at(owner, {"metadata", "uid"})}}};
   api().create(kConfigMaps, owned);
 
   api().remove(kSandboxes, "default", "owner");
@@ -326,7 +344,8 @@ TEST_F(ServerTest, TakesDependentsAlongWithTheirOwner) {
 
 TEST_F(ServerTest, EmptiesANamespaceBeforeItGoes) {
   server_->start();
-  api().create(kNamespaces, json(R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"gone"}})"));
+  api().create(kNamespaces,
+               json(R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"gone"}})"));
   Json inside = config_map("inside");
   model::make_object_at(inside, {"metadata"})["namespace"] = "gone";
   api().create(kConfigMaps, inside);
@@ -348,7 +367,8 @@ TEST_F(ServerTest, FindsEverythingAgainAfterARestart) {
 }
 
 TEST_F(ServerTest, GivesPodsTheDefaultsThatToolsLookAt) {
-  const Json pod = api().create(kPods, json(R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default"},
+  const Json pod = api().create(
+      kPods, json(R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default"},
     "spec":{"containers":[{"name":"c","image":"busybox"}]}})"));
 
   EXPECT_EQ(text_at(pod, {"spec", "restartPolicy"}), "Always");
