@@ -52,6 +52,10 @@ struct Perform {
   int operator()(const cli::VolumeCreateOptions& options) const {
     return cli::create_volume(options);
   }
+  int operator()(const cli::ApiServerOptions& options) const { return cli::apiserver(options); }
+  int operator()(const cli::KubectlOptions& options) const { return cli::kubectl(options); }
+  int operator()(const cli::BackupOptions& options) const { return cli::backup(options); }
+  int operator()(const cli::RestoreOptions& options) const { return cli::restore(options); }
   int operator()(const cli::VolumeRmOptions& options) const { return cli::remove_volumes(options); }
 };
 

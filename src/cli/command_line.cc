@@ -341,6 +341,10 @@ Order parse_order(const CommandLine& line) {
       {"ports", parse_ports},
       {"configure", parse_configure},
       {"volume", parse_volumes},
+      {"apiserver", parse_apiserver},
+      {"kubectl", parse_kubectl},
+      {"backup", parse_backup},
+      {"restore", parse_restore},
   };
   const auto parser = kParsers.find(line.verb);
   if (parser == kParsers.end()) return Help{.text = overview()};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/image.h"
+#include "cli/kube.h"
 #include "cli/life.h"
 #include "cli/surface.h"
 #include "cli/verbs.h"
@@ -22,7 +23,8 @@ using Order =
                  LogsOptions, AttachOptions, VersionOptions, EnvOptions, DoctorOptions, ImageOrder,
                  PauseOptions, ResumeOptions, StopOptions, CommitOptions, ForkOptions,
                  PolicyOptions, StatsOptions, VolumeLsOptions, VolumeRmOptions, ForwardOptions,
-                 PortsOptions, ConfigureOptions, VolumeCreateOptions>;
+                 PortsOptions, ConfigureOptions, VolumeCreateOptions, ApiServerOptions,
+                 KubectlOptions, BackupOptions, RestoreOptions>;
 
 struct CommandLine {
   std::string verb;       // as known to find_verb_help(); empty: none was given

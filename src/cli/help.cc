@@ -11,7 +11,7 @@
 namespace hearth::cli {
 namespace {
 
-constexpr std::array<VerbHelp, 23> kVerbs = {{
+constexpr std::array<VerbHelp, 27> kVerbs = {{
     {.name = "up",
      .summary = "start the engine on this machine and stay until Ctrl-C",
      .usage = "[OPTIONS]",
@@ -209,6 +209,43 @@ Examples:
      .summary = "get images from registries and archives, list and remove them",
      .usage = "VERB [OPTIONS]",
      .footer = {}},
+    {.name = "kubectl",
+     .summary = "run kubectl against the engine's Kubernetes API",
+     .usage = "[ARGUMENT...]",
+     .footer =
+         R"(Everything behind the verb is kubectl's. It needs a kubectl on this machine and an engine
+that runs, and is the same as: KUBECONFIG=DIR/admin.kubeconfig kubectl ...
+
+Examples:
+  hearth kubectl get sandboxes -A
+  hearth kubectl apply -f sandbox.yaml
+  hearth kubectl explain sandbox.spec)"},
+    {.name = "apiserver",
+     .summary = "serve the Kubernetes API alone, without sandboxes: for testing controllers",
+     .usage = "[OPTIONS]",
+     .footer =
+         R"(Keeps objects, and nothing acts on them but garbage collection and namespaces that end.
+Needs no root. DIR/admin.kubeconfig and DIR/admin.token are written for their owner alone.
+Ctrl-C or SIGTERM end it.
+
+Examples:
+  hearth apiserver --state-dir /tmp/api --kube-port 0
+  hearth --state-dir /tmp/api kubectl get crds)"},
+    {.name = "backup",
+     .summary = "write all objects of the Kubernetes API to a file",
+     .usage = "FILE",
+     .footer = R"(Keys and certificates are not in it: they stay in the state folder.
+
+Examples:
+  hearth backup objects-monday.db)"},
+    {.name = "restore",
+     .summary = "put the objects of a backup back",
+     .usage = "[OPTIONS] FILE",
+     .footer = R"(Not while an engine runs. The file is verified first, as a whole.
+
+Examples:
+  hearth restore objects-monday.db
+  hearth restore --replace objects-monday.db)"},
     {.name = "env",
      .summary = "print shell lines that point clients at the engine",
      .usage = "[OPTIONS]",

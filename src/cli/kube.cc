@@ -74,7 +74,8 @@ int apiserver(const ApiServerOptions& options) {
 int kubectl(const KubectlOptions& options) {
   const std::string config = options.state_dir + "/" + kKubeconfigFile;
   if (::access(config.c_str(), R_OK) < 0)
-    fail(Code::unavailable, "there is no kubeconfig '{}' that we may read: is an engine running? ('hearth up')",
+    fail(Code::unavailable,
+         "there is no kubeconfig '{}' that we may read: is an engine running? ('hearth up')",
          config);
   std::vector<char*> words = {const_cast<char*>("kubectl")};
   for (const std::string& word : options.words) words.push_back(const_cast<char*>(word.c_str()));
@@ -83,7 +84,8 @@ int kubectl(const KubectlOptions& options) {
   ::execvp("kubectl", words.data());
   if (errno == ENOENT)
     fail(Code::not_found,
-         "there is no kubectl on this machine: 'apt-get install kubernetes-client' brings one, and so does "
+         "there is no kubectl on this machine: 'apt-get install kubernetes-client' brings one, and "
+         "so does "
          "https://kubernetes.io/docs/tasks/tools; then KUBECONFIG={} is all that it needs",
          config);
   throw_errno("run kubectl");

@@ -59,4 +59,10 @@ Order parse_configure(const CommandLine& line);
 Order parse_stats(const CommandLine& line);
 Order parse_volumes(const CommandLine& line);
 
+// Of the verbs in kube.h.
+Order parse_apiserver(const CommandLine& line);
+Order parse_kubectl(const CommandLine& line);
+Order parse_backup(const CommandLine& line);
+Order parse_restore(const CommandLine& line);
+
 }  // namespace hearth::cli
