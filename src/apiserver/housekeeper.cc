@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kChangesAtOnce = 1024;
 constexpr std::string_view kNamespaces = "namespaces";
+constexpr std::string_view kDefinitions = "customresourcedefinitions.apiextensions.k8s.io";
 
 std::vector<std::string> split_uids(std::string_view text) {
   std::vector<std::string> uids;
@@ -107,10 +108,12 @@ void Housekeeper::follow() {
     }
     if (taken.changes.empty()) return;
     for (const store::ChangePtr& change : taken.changes) {
-      if (change->kind == store::ChangeKind::deleted)
-        forget(change->object->key);
-      else
+      if (change->kind != store::ChangeKind::deleted) {
         note(*change->object);
+        continue;
+      }
+      forget(change->object->key);
+      if (change->object->key.resource == kDefinitions) options_.definitions_changed();
     }
   }
 }
@@ -194,25 +197,37 @@ void Housekeeper::look_at(const store::Key& key) {
     collect(*place, object);
 }
 
+Housekeeper::Owner Housekeeper::find_owner(const Catalogue& catalogue, const std::string& ns,
+                                           const Json& reference) const {
+  const std::string api_version(model::text_at(reference, {"apiVersion"}));
+  const std::size_t slash = api_version.find('/');
+  const std::string group = slash == std::string::npos ? "" : api_version.substr(0, slash);
+  const ResourcePtr resource = catalogue.find_kind(group, "", model::text_at(reference, {"kind"}));
+  // Of a kind that is not served nobody can say whether it is there. Nor can something that belongs
+  // to the whole cluster be owned by something in one namespace.
+  if (!resource || (resource->namespaced && ns.empty()))
+    return {.is_known = false, .object = nullptr};
+  store::ObjectPtr object = store_.find({resource->store_name, resource->namespaced ? ns : "",
+                                         std::string(model::text_at(reference, {"name"}))});
+  if (object && object->tags.find(kUidTag) != model::text_at(reference, {"uid"})) object = nullptr;
+  return {.is_known = true, .object = std::move(object)};
+}
+
 // Something that has owners: goes when none of them is left.
 void Housekeeper::collect(const Place& place, const Json& object) {
+  const CataloguePtr catalogue = catalogue_();
   std::vector<std::string> absent;
   bool has_owner = false;
   bool is_waited_for = false;
   for (const Json& reference : *model::array_at(object, {"metadata", "ownerReferences"})) {
-    const std::string uid(model::text_at(reference, {"uid"}));
-    const auto found = by_uid_.find(uid);
-    // An owner in another namespace is none.
-    const bool exists =
-        found != by_uid_.end() && (found->second.ns.empty() || found->second.ns == place.ns);
-    if (!exists) {
-      absent.push_back(uid);
+    const Owner owner = find_owner(*catalogue, place.ns, reference);
+    if (owner.is_known && !owner.object) {
+      absent.emplace_back(model::text_at(reference, {"uid"}));
       continue;
     }
     has_owner = true;
-    const store::ObjectPtr owner = store_.find(found->second);
-    if (!owner || !owner->tags.find(kEndingTag)) continue;
-    const auto finalizers = finalizers_of(model::parse_json(owner->text).value);
+    if (!owner.object || !owner.object->tags.find(kEndingTag)) continue;
+    const auto finalizers = finalizers_of(model::parse_json(owner.object->text).value);
     if (std::find(finalizers.begin(), finalizers.end(), "foregroundDeletion") != finalizers.end())
       is_waited_for = true;
   }

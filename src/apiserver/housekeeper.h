@@ -31,7 +31,8 @@ namespace hearth::apiserver {
 class Housekeeper {
  public:
   struct Options {
-    std::string ca_pem;  // for kube-root-ca.crt
+    std::string ca_pem;                         // for kube-root-ca.crt
+    std::function<void()> definitions_changed;  // called when a CRD is gone
     Duration event_life = std::chrono::hours(1);
     Duration retry = std::chrono::seconds(1);
   };
@@ -63,6 +64,11 @@ class Housekeeper {
   void attempt(const store::Key& key);
   void look_at(const store::Key& key);
 
+  struct Owner {
+    bool is_known = false;  // whether it can be told
+    store::ObjectPtr object;
+  };
+  Owner find_owner(const Catalogue& catalogue, const std::string& ns, const Json& reference) const;
   void collect(const Place& place, const Json& object);
   void end(const Place& place, const Json& object);
   void orphan_dependents(const Place& place, const Json& object);

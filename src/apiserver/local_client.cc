@@ -50,6 +50,9 @@ Json LocalClient::ask(std::string method, std::string path, std::string query, s
   request.body = std::move(body);
   const Call call = front_.understand_as(request, user_);
   const http::Response response = front_.answer(call);
+  if (response.headers.value("Content-Type") != "application/json")
+    fail(http::code_from_status(response.status), "{} {}: {}", request.method, request.path,
+         response.status);
   Json json = model::parse_json(response.body).value;
   if (response.status >= 400)
     throw model::StatusError(model::status_from_json(json, response.status));

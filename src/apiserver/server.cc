@@ -79,7 +79,8 @@ struct Server::State {
         objects(store, clock, [this] { return current(); }),
         gate(store, {options.state_dir, server_names(options), options.admin_token}, clock),
         housekeeper(store, objects, [this] { return current(); }, clock,
-                    {.ca_pem = gate.ca_certificate()}),
+                    {.ca_pem = gate.ca_certificate(),
+                     .definitions_changed = [this] { read_definitions(); }}),
         front({.store = store,
                .objects = objects,
                .gate = gate,
@@ -118,18 +119,22 @@ struct Server::State {
     query.resource = kDefinitions;
     for (const store::ObjectPtr& object : store.list(query).objects)
       definitions.push_back(model::parse_json(object->text).value);
-    for (std::size_t at = 0; at < definitions.size(); ++at) settle(definitions, at);
+    for (std::size_t at = 0; at < definitions.size(); ++at) settle(definitions, at, "");
     Served next = make_served(definitions, current().get());
+    for (std::size_t at = 0; at < definitions.size(); ++at)
+      if (const auto problem = next.catalogue->problems().find(name_of(definitions[at]));
+          problem != next.catalogue->problems().end())
+        settle(definitions, at, problem->second);
     served.with([&](Served& now) { now = std::move(next); });
   }
 
   // Writes into a definition's status what became of its names, if that is news.
-  void settle(std::vector<Json>& definitions, std::size_t at) {
+  void settle(std::vector<Json>& definitions, std::size_t at, std::string_view problem) {
     std::vector<Json> others;
     for (std::size_t other = 0; other < definitions.size(); ++other)
       if (other != at) others.push_back(definitions[other]);
     Json& definition = definitions[at];
-    const Json status = crd_status(definition, others, format_rfc3339(clock.now()));
+    const Json status = crd_status(definition, others, format_rfc3339(clock.now()), problem);
     const Json* known = model::find(definition, {"status"});
     if (known && model::is_same(*known, status)) return;
     definition.as_object()["status"] = status;

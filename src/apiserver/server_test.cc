@@ -324,6 +324,14 @@ TEST_F(ServerTest, ServesANewKindAtOnceAndForgetsItAgain) {
 
   EXPECT_EQ(model::number_at(made, {"spec", "size"}), 3);
   EXPECT_TRUE(comes_true([&] { return !api().find(kDefinitions, "", "widgets.example.io"); }));
+  EXPECT_TRUE(comes_true([&] {
+    try {
+      api().list(widgets, {});
+      return false;
+    } catch (const Error&) {  // "404 page not found"
+      return true;
+    }
+  }));
 }
 
 TEST_F(ServerTest, TakesDependentsAlongWithTheirOwner) {
@@ -340,6 +348,25 @@ TEST_F(ServerTest, TakesDependentsAlongWithTheirOwner) {
   api().remove(kSandboxes, "default", "owner");
 
   EXPECT_TRUE(comes_true([&] { return !api().find(kConfigMaps, "default", "owned"); }));
+}
+
+TEST_F(ServerTest, KeepsWhatAnUnknownKindOwns) {
+  server_->start();
+  const Json owner = api().create(kSandboxes, sandbox("owner"));
+  const auto owned = [](const char* name, const char* kind, std::string_view uid) {
+    Json object = config_map(name);
+    model::make_object_at(object, {"metadata"})["ownerReferences"] =
+        model::JsonArray{model::JsonObject{{"apiVersion", "agents.x-k8s.io/v1beta1"},
+                                           {"kind", kind},
+                                           {"name", "owner"},
+                                           {"uid", uid}}};
+    return object;
+  };
+  api().create(kConfigMaps, owned("strange", "Stranger", "1"));
+  api().create(kConfigMaps, owned("stale", "Sandbox", "another-uid"));
+
+  EXPECT_TRUE(comes_true([&] { return !api().find(kConfigMaps, "default", "stale"); }));
+  EXPECT_TRUE(api().find(kConfigMaps, "default", "strange"));
 }
 
 TEST_F(ServerTest, EmptiesANamespaceBeforeItGoes) {
