@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "registry/program.h"
+#include "linux/program.h"
 #include "registry/scratch.h"
 
 namespace hearth::cli {
@@ -57,7 +57,7 @@ linux::Fd make_debian_archive(const DebianOptions& options, const std::string& s
   const linux::Fd folder = registry::open_scratch(scratch);
   linux::Fd archive = registry::make_unnamed_file(folder.get());
   try {
-    const linux::Pidfd program = registry::start_program(
+    const linux::Pidfd program = linux::start_program(
         command, {.output_fd = archive.get(), .error_fd = quiet ? -1 : STDERR_FILENO});
     // No deadline: it downloads a distribution, and Ctrl-C reaches it as it reaches us.
     program.wait_for_end(Deadline::never());

@@ -5,8 +5,8 @@
 #include <boost/json/value.hpp>
 
 #include "base/error.h"
+#include "linux/program.h"
 #include "registry/json_internal.h"
-#include "registry/program.h"
 
 namespace hearth::registry {
 namespace {
@@ -42,7 +42,8 @@ Credentials ask_credential_helper(const std::string& name, const std::string& se
     fail(Code::invalid, "the Docker configuration names '{}' as a credential helper", name);
   }
   const std::string program = "docker-credential-" + name;
-  const ProgramResult result = run_program({program, "get"}, server, kMaxAnswer, kPatience);
+  const linux::ProgramResult result =
+      linux::run_program({program, "get"}, server, kMaxAnswer, kPatience);
   // It has nothing; Docker's helpers say so by failing.
   if (!(result.status == linux::ExitStatus{})) return {};
   try {

@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "linux/program.h"
 #include "registry/credential_helper.h"
-#include "registry/program.h"
 #include "registry/testing_internal.h"
 
 namespace hearth::registry {
@@ -124,9 +124,9 @@ TEST_F(HelperTest, ABadOneIsNamedAndItsWordsAreNot) {
 }
 
 TEST_F(HelperTest, AProgramThatHangsOrFloodsIsKilled) {
-  EXPECT_THROW(run_program({"sleep", "100"}, "", 10, std::chrono::milliseconds(20)), Error);
-  EXPECT_THROW(run_program({"yes"}, "", 1000, std::chrono::seconds(10)), Error);
-  EXPECT_EQ(run_program({"false"}, "", 10, std::chrono::seconds(10)).status.code, 1);
+  EXPECT_THROW(linux::run_program({"sleep", "100"}, "", 10, std::chrono::milliseconds(20)), Error);
+  EXPECT_THROW(linux::run_program({"yes"}, "", 1000, std::chrono::seconds(10)), Error);
+  EXPECT_EQ(linux::run_program({"false"}, "", 10, std::chrono::seconds(10)).status.code, 1);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "registry/program.h"
+#include "linux/program.h"
 #include "registry/testing_internal.h"
 
 namespace hearth::registry {
@@ -98,9 +98,9 @@ TEST_F(LoadTest, CompressedAndFromAPipe) {
   const std::string plain = write("x.tar", docker_archive());
   for (const std::string program : {"gzip", "xz", "bzip2"}) {
     sink_ = {};
-    ASSERT_EQ(
-        run_program({program, "-k", "-f", plain}, "", 100, std::chrono::seconds(20)).status.code,
-        0);
+    ASSERT_EQ(linux::run_program({program, "-k", "-f", plain}, "", 100, std::chrono::seconds(20))
+                  .status.code,
+              0);
     const std::string suffix = program == "gzip" ? ".gz" : program == "xz" ? ".xz" : ".bz2";
     load(plain + suffix, options_, sink_, progress_);
     EXPECT_EQ(sink_.contents.size(), 2U) << program;
@@ -199,8 +199,10 @@ TEST_F(LoadTest, ImportsCompressedArchivesAndFolders) {
   const ImportOptions import{.scratch = options_.scratch, .name = "root"};
   const std::string tar = tar_entry("bin/sh", "#!") + tar_end();
   const std::string path = write("root.tar", tar);
-  ASSERT_EQ(run_program({"gzip", "-k", path}, "", 100, std::chrono::seconds(20)).status.code, 0);
-  ASSERT_EQ(run_program({"xz", "-k", path}, "", 100, std::chrono::seconds(20)).status.code, 0);
+  ASSERT_EQ(linux::run_program({"gzip", "-k", path}, "", 100, std::chrono::seconds(20)).status.code,
+            0);
+  ASSERT_EQ(linux::run_program({"xz", "-k", path}, "", 100, std::chrono::seconds(20)).status.code,
+            0);
 
   import_root(path + ".gz", import, sink_, progress_);
   EXPECT_EQ(sink_.blobs[0].compression, image::Compression::gzip);
