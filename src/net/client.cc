@@ -6,7 +6,9 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 
+#include "base/error.h"
 #include "base/guarded.h"
 
 namespace hearth::net {
@@ -38,16 +40,20 @@ Client::Client(Endpoint endpoint, ClientOptions options) : state_(std::make_uniq
 Client::~Client() = default;
 
 Response Client::fetch(Request request, FetchOptions options) {
-  return run([&](AsyncClient& client) { return client.fetch(std::move(request), options); });
+  return run([&](AsyncClient& client) { return client.fetch(std::move(request), options); }, {});
 }
 
-Response Client::fetch_into(Request request, BodyReceiver receiver, FetchOptions options) {
-  return run([&](AsyncClient& client) {
-    return client.fetch_into(std::move(request), std::move(receiver), options);
-  });
+Response Client::fetch_into(Request request, BodyReceiver receiver, FetchOptions options,
+                            const std::stop_token& stop) {
+  return run(
+      [&](AsyncClient& client) {
+        return client.fetch_into(std::move(request), std::move(receiver), options);
+      },
+      stop);
 }
 
-Response Client::run(const std::function<asio::awaitable<Response>(AsyncClient&)>& begin) {
+Response Client::run(const std::function<asio::awaitable<Response>(AsyncClient&)>& begin,
+                     const std::stop_token& stop) {
   auto unit = state_->idle.with([](auto& idle) -> std::unique_ptr<Unit> {
     if (idle.empty()) return nullptr;
     auto last = std::move(idle.back());
@@ -70,7 +76,13 @@ Response Client::run(const std::function<asio::awaitable<Response>(AsyncClient&)
     is_done = true;
   });
   // Not run(): a watchdog's timer may still be ticking when the answer is here.
-  while (!is_done) unit->io.run_one();
+  {
+    // The post is there to wake the loop.
+    const std::stop_callback wake(stop, [&] { asio::post(unit->io, [] {}); });
+    while (!is_done && !stop.stop_requested()) unit->io.run_one();
+  }
+  // What is under way goes with its loop.
+  if (!is_done) fail(Code::unavailable, "asking {} was called off", state_->endpoint.text());
 
   state_->idle.with([&](auto& idle) {
     if (idle.size() < state_->options.idle_connections) idle.push_back(std::move(unit));

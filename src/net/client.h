@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -110,11 +111,14 @@ class Client {
   ~Client();
 
   Response fetch(Request request, FetchOptions options = {});
-  // As of AsyncClient; the receiver runs on the caller's thread.
-  Response fetch_into(Request request, BodyReceiver receiver, FetchOptions options = {});
+  // As of AsyncClient; the receiver runs on the caller's thread. A stop that is requested cuts the
+  // connection at once, and the call throws Error(unavailable).
+  Response fetch_into(Request request, BodyReceiver receiver, FetchOptions options = {},
+                      const std::stop_token& stop = {});
 
  private:
-  Response run(const std::function<boost::asio::awaitable<Response>(AsyncClient&)>& begin);
+  Response run(const std::function<boost::asio::awaitable<Response>(AsyncClient&)>& begin,
+               const std::stop_token& stop);
 
   struct State;
   std::unique_ptr<State> state_;

@@ -314,6 +314,63 @@ TEST(Client, IsCalledOffWithTheHandlerThatUsesIt) {
   EXPECT_TRUE(client.sees_end());
 }
 
+// Says one word and then nothing.
+asio::awaitable<void> say_one_word(Request, Stream& stream) {
+  Response head;
+  co_await stream.write_head(std::move(head));
+  co_await stream.write("word");
+  co_await stream.wait_disconnect();
+}
+
+TEST(Client, IsCalledOffByAStop) {
+  const Identity identity = make_identity("server", "IP:127.0.0.1");
+  for (const bool is_tls : {false, true}) {
+    Router router;
+    router.add_stream("GET", "/", say_one_word);
+    ServerOptions options;
+    Endpoint endpoint;
+    if (is_tls) {
+      options.tls = TlsServerOptions{.certificate = identity.certificate, .key = identity.key};
+      endpoint.tls = make_tls_context(TlsClientOptions{.ca = identity.certificate});
+    }
+    Server server(options, std::move(router));
+    server.start();
+    endpoint.port = server.port();
+    Client client(endpoint);
+    std::stop_source source;
+    std::latch heard{1};
+    std::jthread stopper([&] {
+      heard.wait();
+      source.request_stop();
+    });
+    const auto hear = [&](const Response&, std::string_view) { heard.count_down(); };
+
+    EXPECT_THROW(client.fetch_into({}, hear, {.timeout = 1h}, source.get_token()), Error);
+    // One that is called off already does not begin.
+    EXPECT_THROW(client.fetch_into({}, hear, {.timeout = 1h}, source.get_token()), Error);
+  }
+}
+
+TEST_F(ClientTest, AReceiverMayCallItOff) {
+  start();
+  Client client(endpoint());
+  std::stop_source source;
+  std::size_t pieces = 0;
+  const BodyReceiver stop = [&](const Response&, std::string_view) {
+    ++pieces;
+    source.request_stop();
+  };
+
+  try {
+    client.fetch_into({.target = "/big"}, stop, {}, source.get_token());
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::unavailable);
+  }
+
+  EXPECT_GE(pieces, 1U);
+  EXPECT_EQ(client.fetch({.target = "/big"}).body.size(), 9000U);
+}
+
 TEST_F(ClientTest, StreamsBothWays) {
   start();
   asio::io_context io;
