@@ -36,6 +36,10 @@ struct FetchOptions {
   std::uint64_t max_body_bytes = 16 << 20;
   // At most for connecting, for the answer's head, and between two pieces of its body.
   Duration silence = std::chrono::hours(24);
+  // At most for connecting and for the answer's head: for bodies that may be silent for long.
+  Duration head = std::chrono::hours(24);
+  // Told the head of the answer as soon as it is there, if set.
+  std::function<void(const Response& head)> on_head = {};
 };
 
 // Gets the body of a response piece by piece, with the response's head. What it throws ends the

@@ -351,6 +351,32 @@ TEST(Client, IsCalledOffByAStop) {
   }
 }
 
+TEST(Client, WaitsLongerForABodyThanForItsHead) {
+  asio::io_context io;
+  asio::ip::tcp::acceptor mute(io, {asio::ip::address_v4::loopback(), 0});
+  Client to_mute({.port = mute.local_endpoint().port()});
+  EXPECT_THROW(to_mute.fetch({}, {.timeout = 1h, .head = 20ms}), Error);
+
+  Router router;
+  router.add_stream("GET", "/", say_one_word);
+  Server server({}, std::move(router));
+  server.start();
+  Client client({.port = server.port()});
+  unsigned heads = 0;
+  const auto see_head = [&](const Response& head) { heads += head.status == 200U ? 1 : 0; };
+  std::string heard;
+  const auto hear = [&](const Response&, std::string_view piece) {
+    EXPECT_EQ(heads, 1U);
+    heard += piece;
+  };
+
+  EXPECT_THROW(client.fetch_into({}, hear, {.timeout = 1h, .silence = 20ms, .on_head = see_head}),
+               Error);
+
+  EXPECT_EQ(heads, 1U);
+  EXPECT_EQ(heard, "word");
+}
+
 TEST_F(ClientTest, AReceiverMayCallItOff) {
   start();
   Client client(endpoint());

@@ -287,14 +287,17 @@ asio::awaitable<Response> AsyncClient::fetch_into(Request request, BodyReceiver 
   complete_headers(request, state_->endpoint);
   const TimePoint deadline = std::chrono::steady_clock::now() + options.timeout;
   const auto patience = [&] { return std::min(until(deadline), options.silence); };
+  const auto head_patience = [&] { return std::min(patience(), options.head); };
   bool is_last = false;
   while (true) {
-    auto prepared = co_await state_->prepare(patience(), !is_last);
+    auto prepared = co_await state_->prepare(head_patience(), !is_last);
     is_last = is_last || !prepared->link->is_reused || !is_idempotent(request.method);
     Exchange exchange(std::move(prepared));
-    auto response = co_await exchange.state_->try_fetch(exchange, request, patience(), is_last);
+    auto response =
+        co_await exchange.state_->try_fetch(exchange, request, head_patience(), is_last);
     is_last = true;
     if (!response) continue;
+    if (options.on_head) options.on_head(*response);
     std::uint64_t received = 0;
     while (true) {
       const std::string_view piece = co_await exchange.read_some(patience());
