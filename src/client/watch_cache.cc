@@ -221,7 +221,8 @@ void WatchCache::take(Round& round, Event event) {
       if (!is_end_of_initial_events(event.object)) return;
       round.is_initial = false;
       round.is_list_next = false;
-      replace_all(std::exchange(round.arriving, {}));
+      replace_all(round.arriving);
+      round.arriving.clear();
     }
     if (!version.empty()) round.version = std::move(version);
     return;
@@ -240,7 +241,7 @@ void WatchCache::take(Round& round, Event event) {
   if (is_gone) {
     drop(key, object);
   } else {
-    put(key, std::move(object));
+    put(key, object);
   }
   round.version = std::move(version);
 }
@@ -256,12 +257,12 @@ void WatchCache::list_anew(Round& round) {
     std::string key = key_of(item);
     now[std::move(key)] = share(std::move(item));
   }
-  replace_all(std::move(now));
+  replace_all(now);
   round.version = std::move(list.resource_version);
 }
 
 // Handlers hear of what went first: a name may have gone to another.
-void WatchCache::replace_all(Objects now) {
+void WatchCache::replace_all(const Objects& now) {
   std::vector<std::pair<std::string, Object>> gone;
   {
     const std::lock_guard lock(mutex_);
@@ -270,13 +271,13 @@ void WatchCache::replace_all(Objects now) {
     }
   }
   for (const auto& [key, object] : gone) drop(key, object);
-  for (auto& [key, object] : now) put(key, std::move(object));
+  for (const auto& [key, object] : now) put(key, object);
   const std::lock_guard lock(mutex_);
   is_synced_ = true;
   synced_.notify_all();
 }
 
-void WatchCache::put(const std::string& key, Object now) {
+void WatchCache::put(const std::string& key, const Object& now) {
   const Object before = exchange(key, now);
   if (!before) return tell_add(now);
   if (uid_of(before) != uid_of(now)) {

@@ -89,8 +89,8 @@ class WatchCache {
   void take(Round& round, Event event);
   void list_anew(Round& round);
 
-  void replace_all(Objects now);
-  void put(const std::string& key, Object now);
+  void replace_all(const Objects& now);
+  void put(const std::string& key, const Object& now);
   void drop(const std::string& key, const Object& last);
   Object exchange(const std::string& key, Object now);
   void tell_add(const Object& now) const;
