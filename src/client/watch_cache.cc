@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "client/backoff_internal.h"
+#include "model/selector.h"
 
 namespace hearth::client {
 namespace {
@@ -132,10 +133,11 @@ std::vector<Object> WatchCache::list(std::string_view ns) const {
   return found;
 }
 
-std::vector<Object> WatchCache::select(const std::function<bool(const Json& object)>& wanted,
+std::vector<Object> WatchCache::select(const model::LabelSelector& selector,
                                        std::string_view ns) const {
   std::vector<Object> found = list(ns);
-  std::erase_if(found, [&](const Object& object) { return !wanted(*object); });
+  std::erase_if(found,
+                [&](const Object& object) { return !selector.matches(model::labels_of(*object)); });
   return found;
 }
 

@@ -22,6 +22,10 @@
 #include "base/clock.h"
 #include "client/client.h"
 
+namespace hearth::model {
+class LabelSelector;
+}
+
 namespace hearth::client {
 
 using Object = std::shared_ptr<const Json>;
@@ -73,8 +77,7 @@ class WatchCache {
   Object find(std::string_view ns, std::string_view name) const;
   // By namespace (empty: all), in the order of namespaces and names.
   std::vector<Object> list(std::string_view ns = {}) const;
-  std::vector<Object> select(const std::function<bool(const Json& object)>& wanted,
-                             std::string_view ns = {}) const;
+  std::vector<Object> select(const model::LabelSelector& selector, std::string_view ns = {}) const;
   // Throws Error(internal) for an index that is none.
   std::vector<Object> find_by_index(std::string_view index, std::string_view value) const;
 

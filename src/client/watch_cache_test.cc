@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/guarded.h"
+#include "model/selector.h"
 
 namespace hearth::client {
 namespace {
@@ -299,9 +300,18 @@ TEST_F(WatchCacheTest, FindsByNamespaceAndName) {
   EXPECT_EQ(model::text_at(*cache.find("a-b", "x"), {"metadata", "resourceVersion"}), "2");
   EXPECT_FALSE(cache.find("b", "x"));
   EXPECT_TRUE(cache.find("", "n"));
-  const auto is_y = [](const Json& o) { return model::text_at(o, {"metadata", "name"}) == "y"; };
-  EXPECT_EQ(names(cache.select(is_y)), Words{"y"});
-  EXPECT_TRUE(cache.select(is_y, "a-b").empty());
+}
+
+TEST_F(WatchCacheTest, FindsByLabels) {
+  Json labelled = pod("y", 3);
+  model::make_object_at(labelled, {"metadata", "labels"})["tier"] = "front";
+  client_.scripts.push_back({{added(pod("x", 1)), added(labelled), bookmark(5, true)}});
+
+  WatchCache& cache = run();
+
+  EXPECT_EQ(names(cache.select(model::LabelSelector::parse("tier in (front)"))), Words{"y"});
+  EXPECT_EQ(names(cache.select(model::LabelSelector::parse("!tier"))), Words{"x"});
+  EXPECT_TRUE(cache.select(model::LabelSelector::parse("tier"), "b").empty());
 }
 
 TEST_F(WatchCacheTest, FindsByIndex) {
