@@ -1,0 +1,186 @@
+// Both clients, the one in the process and the one over HTTPS, see the same API; the watch cache
+// works with either.
+#include <condition_variable>
+#include <filesystem>
+#include <future>
+#include <latch>
+#include <mutex>
+
+#include <gtest/gtest.h>
+
+#include "apiserver/server.h"
+#include "base/id.h"
+#include "client/http_client.h"
+#include "client/watch_cache.h"
+#include "model/status.h"
+
+namespace hearth::apiserver {
+namespace {
+
+using client::HttpClient;
+using client::ResourceId;
+using client::WatchCache;
+using model::Json;
+using model::text_at;
+using namespace std::chrono_literals;
+
+const ResourceId kConfigMaps{"", "v1", "configmaps"};
+
+Json config_map(const std::string& name, const std::string& value = "1") {
+  Json object = model::parse_json(R"({"apiVersion":"v1","kind":"ConfigMap",
+      "metadata":{"namespace":"default","labels":{"test":"yes"}}})")
+                    .value;
+  model::make_object_at(object, {"metadata"})["name"] = name;
+  model::make_object_at(object, {"data"})["a"] = value;
+  return object;
+}
+
+enum class Way { local, http };
+
+class ClientsTest : public testing::TestWithParam<Way> {
+ protected:
+  ClientsTest() {
+    ServerOptions options;
+    options.state_dir = folder_;
+    options.io_threads = 1;
+    options.workers = 2;
+    server_.emplace(std::move(options));
+    server_->start();
+    http_.emplace(client::load_kubeconfig({server_->kubeconfig_path()}));
+  }
+  ~ClientsTest() override {
+    http_.reset();
+    server_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+  client::Client& api() {
+    if (GetParam() == Way::http) return *http_;
+    return server_->client();
+  }
+  template <typename F>
+  model::Status refusal(F act) {
+    try {
+      act();
+    } catch (const model::StatusError& error) {
+      return error.status();
+    }
+    ADD_FAILURE() << "nothing was refused";
+    return {};
+  }
+
+  const std::string folder_ = [] {
+    std::string folder = std::filesystem::temp_directory_path() / ("clients-" + random_hex(6));
+    std::filesystem::create_directories(folder);
+    return folder;
+  }();
+  std::optional<Server> server_;
+  std::optional<HttpClient> http_;
+};
+
+TEST_P(ClientsTest, ReadsAndWrites) {
+  Json made = api().create(kConfigMaps, config_map("x"));
+  EXPECT_EQ(text_at(made, {"kind"}), "ConfigMap");
+  model::make_object_at(made, {"data"})["a"] = "2";
+  const Json updated = api().update(kConfigMaps, made);
+  EXPECT_EQ(text_at(updated, {"data", "a"}), "2");
+  EXPECT_EQ(refusal([&] { api().update(kConfigMaps, made); }).reason, "Conflict");
+
+  const Json patched = api().patch(kConfigMaps, "default", "x", client::PatchKind::merge,
+                                   model::parse_json(R"({"data":{"b":"3"}})").value);
+  EXPECT_EQ(text_at(patched, {"data", "b"}), "3");
+  const Json applied = api().patch(kConfigMaps, "default", "y", client::PatchKind::apply,
+                                   config_map("y"), {.manager = "me"});
+  EXPECT_EQ(text_at(applied, {"metadata", "name"}), "y");
+  EXPECT_EQ(api().get(kConfigMaps, "default", "x"), patched);
+
+  api().remove(kConfigMaps, "default", "x");
+  EXPECT_FALSE(api().find(kConfigMaps, "default", "x"));
+  EXPECT_EQ(refusal([&] { api().get(kConfigMaps, "default", "x"); }).message,
+            "configmaps \"x\" not found");
+}
+
+TEST_P(ClientsTest, ListsInPages) {
+  for (const char* name : {"a", "b", "c"}) api().create(kConfigMaps, config_map(name));
+
+  const client::List page =
+      api().list(kConfigMaps, {.ns = "default", .label_selector = "test=yes", .limit = 2});
+  EXPECT_EQ(page.items.size(), 2U);
+  EXPECT_FALSE(page.continue_token.empty());
+
+  const client::List all =
+      api().list_all(kConfigMaps, {.label_selector = "test in (yes)", .limit = 2});
+  ASSERT_EQ(all.items.size(), 3U);
+  EXPECT_EQ(text_at(all.items[2], {"kind"}), "ConfigMap");
+  EXPECT_EQ(text_at(all.items[2], {"metadata", "name"}), "c");
+  EXPECT_EQ(refusal([&] { api().list(kConfigMaps, {.label_selector = "=="}); }).code, 400U);
+}
+
+TEST_P(ClientsTest, AWatchEndsByItselfAndWhenAsked) {
+  EXPECT_EQ(api().watch(kConfigMaps, {.timeout = 1s}, [](const client::Event&) {}, {}),
+            client::WatchEnd::closed);
+
+  std::stop_source source;
+  std::latch heard{1};
+  auto end = std::async(std::launch::async, [&] {
+    const auto handler = [&](const client::Event& event) {
+      if (text_at(event.object, {"metadata", "name"}) == "x") heard.count_down();
+    };
+    return api().watch(kConfigMaps, {.resource_version = "0"}, handler, source.get_token());
+  });
+  api().create(kConfigMaps, config_map("x"));
+  heard.wait();
+  source.request_stop();
+  EXPECT_EQ(end.get(), client::WatchEnd::stopped);
+}
+
+TEST_P(ClientsTest, AWatchCacheFollows) {
+  api().create(kConfigMaps, config_map("old"));
+  WatchCache cache(api(), kConfigMaps, {.ns = "default", .label_selector = "test"});
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::string> heard;
+  const auto note = [&](const char* what, const client::Object& object) {
+    const std::lock_guard lock(mutex);
+    heard.push_back(what + std::string(text_at(*object, {"metadata", "name"})));
+    changed.notify_all();
+  };
+  cache.add_handlers({
+      .on_add = [&](const client::Object& now) { note("+", now); },
+      .on_update = [&](const client::Object&, const client::Object& now) { note("~", now); },
+      .on_delete = [&](const client::Object& last) { note("-", last); },
+  });
+  cache.start();
+  ASSERT_TRUE(cache.wait_synced(20s));
+  EXPECT_TRUE(cache.find("default", "old"));
+
+  Json made = api().create(kConfigMaps, config_map("new"));
+  model::make_object_at(made, {"data"})["a"] = "2";
+  api().update(kConfigMaps, made);
+  api().remove(kConfigMaps, "default", "old");
+  // Out of the selection is out of the cache.
+  api().patch(kConfigMaps, "default", "new", client::PatchKind::merge,
+              model::parse_json(R"({"metadata":{"labels":null}})").value);
+
+  std::unique_lock lock(mutex);
+  const std::vector<std::string> expected{"+old", "+new", "~new", "-old", "-new"};
+  EXPECT_TRUE(changed.wait_for(lock, 20s, [&] { return heard.size() >= expected.size(); }));
+  EXPECT_EQ(heard, expected);
+  EXPECT_TRUE(cache.list().empty());
+}
+
+TEST_P(ClientsTest, AWrongTokenIsRefused) {
+  client::ClusterAccess access = client::load_kubeconfig({server_->kubeconfig_path()});
+  access.token = "wrong";
+  access.certificate = {};
+  access.key = {};
+  HttpClient stranger(access);
+  EXPECT_EQ(refusal([&] { stranger.get(kConfigMaps, "default", "x"); }).reason, "Unauthorized");
+}
+
+INSTANTIATE_TEST_SUITE_P(Both, ClientsTest, testing::Values(Way::local, Way::http),
+                         [](const auto& info) {
+                           return info.param == Way::local ? "local" : "http";
+                         });
+
+}  // namespace
+}  // namespace hearth::apiserver
