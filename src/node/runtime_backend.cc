@@ -110,6 +110,8 @@ class ThreadFeed final : public remote::LogFeed {
     theirs_ = linux::Fd(ends[1]);
     thread_ = std::thread([this, follow = options.follow] { run(follow); });
   }
+  ThreadFeed(const ThreadFeed&) = delete;
+  ThreadFeed& operator=(const ThreadFeed&) = delete;
   ~ThreadFeed() override {
     reader_.stop();
     ::shutdown(ours_.get(), SHUT_RDWR);

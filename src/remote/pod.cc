@@ -125,7 +125,7 @@ std::string pod_name(const Json& pod) {
 }
 
 std::string choose_container(const Query& query, const Json& pod) {
-  const std::string wanted = query.text("container");
+  std::string wanted = query.text("container");
   const std::vector<std::string> names = container_names(pod);
   if (!wanted.empty()) {
     if (std::ranges::find(names, wanted) != names.end()) return wanted;

@@ -132,6 +132,7 @@ asio::awaitable<void> serve_log_of(net::Stream& stream, Container container, Log
 
 }  // namespace
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): it is a handler like the others
 asio::awaitable<void> serve_log(net::Request request, net::Stream& stream, const model::Json& pod,
                                 Backend& backend) {
   const Query query(request);

@@ -34,7 +34,7 @@ constexpr std::size_t kMostResize = 1024;
 constexpr std::string_view kStreamTypes[] = {"stdin", "stdout", "stderr", "error", "resize"};
 
 std::optional<Channel> channel_of(std::string_view type) {
-  for (unsigned char i = 0; i < std::size(kStreamTypes); ++i) {
+  for (std::size_t i = 0; i < std::size(kStreamTypes); ++i) {
     if (kStreamTypes[i] == type) return static_cast<Channel>(i);
   }
   return std::nullopt;

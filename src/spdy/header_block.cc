@@ -77,8 +77,6 @@ struct HeaderPacker::State {
 };
 
 HeaderPacker::HeaderPacker() : state_(std::make_unique<State>()) {}
-HeaderPacker::HeaderPacker(HeaderPacker&&) noexcept = default;
-HeaderPacker& HeaderPacker::operator=(HeaderPacker&&) noexcept = default;
 HeaderPacker::~HeaderPacker() = default;
 
 std::string HeaderPacker::pack(const HeaderList& headers) {
@@ -117,8 +115,6 @@ struct HeaderUnpacker::State {
 };
 
 HeaderUnpacker::HeaderUnpacker() : state_(std::make_unique<State>()) {}
-HeaderUnpacker::HeaderUnpacker(HeaderUnpacker&&) noexcept = default;
-HeaderUnpacker& HeaderUnpacker::operator=(HeaderUnpacker&&) noexcept = default;
 HeaderUnpacker::~HeaderUnpacker() = default;
 
 std::string HeaderUnpacker::inflate(std::string_view block) {

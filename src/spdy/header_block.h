@@ -22,8 +22,8 @@ std::string_view header(const HeaderList& headers, std::string_view name);
 class HeaderPacker {
  public:
   HeaderPacker();
-  HeaderPacker(HeaderPacker&&) noexcept;
-  HeaderPacker& operator=(HeaderPacker&&) noexcept;
+  HeaderPacker(const HeaderPacker&) = delete;
+  HeaderPacker& operator=(const HeaderPacker&) = delete;
   ~HeaderPacker();
 
   std::string pack(const HeaderList& headers);
@@ -36,8 +36,8 @@ class HeaderPacker {
 class HeaderUnpacker {
  public:
   HeaderUnpacker();
-  HeaderUnpacker(HeaderUnpacker&&) noexcept;
-  HeaderUnpacker& operator=(HeaderUnpacker&&) noexcept;
+  HeaderUnpacker(const HeaderUnpacker&) = delete;
+  HeaderUnpacker& operator=(const HeaderUnpacker&) = delete;
   ~HeaderUnpacker();
 
   // Throws Error: invalid, exhausted (grows too long, or too many). The connection is over then.
