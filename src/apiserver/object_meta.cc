@@ -1,7 +1,10 @@
 #include "apiserver/object_meta.h"
 
+#include <algorithm>
+
 #include "base/id.h"
 #include "base/time_text.h"
+#include "model/names.h"
 
 namespace hearth::apiserver {
 
@@ -54,6 +57,13 @@ void mark_deleting(Json& object, Time now, std::int64_t grace_seconds, bool has_
 void grow_generation(Json& object) {
   const auto generation = model::number_at(object, {"metadata", "generation"}).value_or(0);
   model::make_object_at(object, {"metadata"})["generation"] = generation + 1;
+}
+
+void warn_of_finalizers(const Json& object, const Json* old, std::vector<std::string>& warnings) {
+  const std::vector<std::string> before =
+      old ? model::finalizer_warnings(*old) : std::vector<std::string>();
+  for (std::string& warning : model::finalizer_warnings(object))
+    if (std::ranges::find(before, warning) == before.end()) warnings.push_back(std::move(warning));
 }
 
 }  // namespace hearth::apiserver

@@ -31,6 +31,8 @@ inline bool is_deleting(const Json& object) {
 }
 
 std::vector<std::string> finalizers_of(const Json& object);
+// Finalizers of custom kinds should say whose they are; of an update, the new ones.
+void warn_of_finalizers(const Json& object, const Json* old, std::vector<std::string>& warnings);
 void add_finalizer(Json& object, std::string_view finalizer);
 // True if it was there.
 bool remove_finalizer(Json& object, std::string_view finalizer);

@@ -99,6 +99,29 @@ bool may_vanish(const Json& object) {
   return model::number_at(object, {"metadata", "deletionGracePeriodSeconds"}).value_or(0) == 0;
 }
 
+// Whether something is missing before the schema is looked at, and the schema has not said that
+// its rules had to wait for it.
+bool lacks_metadata(const std::vector<FieldError>& errors) {
+  const auto is_missing = [](const FieldError& error) {
+    return error.problem == model::FieldProblem::required && error.field.starts_with("metadata");
+  };
+  return std::ranges::any_of(errors, is_missing) &&
+         std::ranges::none_of(errors, [](const FieldError& e) { return e.field == "<nil>"; });
+}
+
+// Records who owns what of a new object. Its state is the server's, not its maker's.
+void record_creation(Json& object, const Resource& resource, const patch::Manager& maker) {
+  std::optional<Json> status;
+  if (Json* found = resource.has_status && resource.built_in && resource.store_name != "nodes"
+                        ? model::find(object, {"status"})
+                        : nullptr) {
+    status = std::move(*found);
+    object.as_object().erase("status");
+  }
+  patch::record_update(nullptr, object, *resource.schema, maker);
+  if (status) object.as_object()["status"] = std::move(*status);
+}
+
 }  // namespace
 
 store::Key key_of(const Place& place) {
@@ -142,7 +165,7 @@ void Objects::check(Json& object, const Json* old, Change& change) const {
   resource.strategy->fill_in(object);
 
   std::vector<FieldError> errors = model::validate_object_meta(object, meta_rules(resource));
-  if (old)
+  if (old && is_deleting(*old))
     for (FieldError& error : model::validate_new_finalizers(object, *old))
       errors.push_back(std::move(error));
   for (FieldError& error : schema::validate(object, *resource.schema, old)) {
@@ -154,10 +177,7 @@ void Objects::check(Json& object, const Json* old, Change& change) const {
   for (FieldError& error : resource.strategy->validate(object, old, change.subresource))
     errors.push_back(std::move(error));
   if (errors.empty()) return;
-  const bool only_rules = std::all_of(errors.begin(), errors.end(), [](const FieldError& error) {
-    return error.problem == model::FieldProblem::invalid && error.field.find("metadata") != 0;
-  });
-  if (!resource.built_in && resource.schema->has_rules && !only_rules)
+  if (!resource.built_in && resource.schema->has_rules && lacks_metadata(errors))
     errors.push_back(model::invalid("<nil>", "null",
                                     "some validation rules were not checked because the object was "
                                     "invalid; correct the existing errors to complete validation"));
@@ -251,9 +271,9 @@ Written Objects::make(const Place& place, model::ParsedJson body, const WriteOpt
   resource.strategy->prepare_create(object);
   check(object, nullptr, change);
   if (resource.store_name == "services") allocate_cluster_ip(object);
+  if (!resource.built_in) warn_of_finalizers(object, nullptr, change.warnings);
   if (!is_apply)
-    patch::record_update(nullptr, object, *resource.schema,
-                         {options.manager, "", resource.api_version(), now});
+    record_creation(object, resource, {options.manager, "", resource.api_version(), now});
 
   for (int attempt = 0;; ++attempt) {
     const std::string name(name_of(object));
@@ -334,6 +354,7 @@ Written Objects::edit(const Place& place, std::string_view subresource, const Wr
     carry_over(next, old);
     if (subresource.empty()) resource.strategy->prepare_update(next, old);
     check(next, &old, change);
+    if (!resource.built_in) warn_of_finalizers(next, &old, change.warnings);
     if (!change.is_apply)
       patch::record_update(
           &old, next, *resource.schema,
