@@ -6,7 +6,6 @@
 
 #include "apiserver/kept.h"
 #include "base/json_text.h"
-#include "model/status.h"
 
 namespace hearth::apiserver {
 namespace {
@@ -27,7 +26,20 @@ store::Object with_revision(const store::Object& object, store::Revision revisio
   return copy;
 }
 
+std::string error_line(const model::Status& status) {
+  return event_line("ERROR", model::to_text(model::to_json(status)));
+}
+
 }  // namespace
+
+model::Status too_new(store::Revision wanted, store::Revision current) {
+  model::Status status{.code = 504, .reason = "Timeout"};
+  status.message =
+      fmt::format("Timeout: Too large resource version: {}, current: {}", wanted, current);
+  status.causes.push_back({"ResourceVersionTooLarge", "Too large resource version", ""});
+  status.retry_after_seconds = 1;
+  return status;
+}
 
 std::string event_line(std::string_view type, std::string_view object_text) {
   std::string line;
@@ -53,6 +65,8 @@ Feed::Feed(store::Store& store, ResourcePtr resource, FeedOptions options, Rende
     query.resource = resource_->store_name;
     query.ns = selection.ns;
     store::Snapshot snapshot = store_.list(query);
+    if (options_.revision > snapshot.revision)
+      failure_ = error_line(too_new(options_.revision, snapshot.revision));
     seen_ = snapshot.revision;
     std::erase_if(snapshot.objects, [&](const store::ObjectPtr& object) {
       return !selection.matches(*object, *resource_);
@@ -100,10 +114,11 @@ Feed::Piece Feed::expired(store::Revision oldest) const {
   model::Status status{.code = 410,
                        .reason = "Expired",
                        .message = fmt::format("too old resource version: {} ({})", seen_, oldest)};
-  return {event_line("ERROR", model::to_text(model::to_json(status))), true};
+  return {error_line(status), true};
 }
 
 Feed::Piece Feed::next() {
+  if (!failure_.empty()) return {failure_, true};
   Piece piece;
   while (!initial_.empty() && piece.lines.size() < kPieceBytes) {
     append_event(piece.lines, "ADDED", render_(*initial_.back()));

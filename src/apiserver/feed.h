@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "apiserver/selection.h"
+#include "model/status.h"
 #include "store/store.h"
 
 namespace hearth::apiserver {
@@ -56,9 +57,13 @@ class Feed {
   const Render render_;
   std::vector<store::ObjectPtr> initial_;  // those still to be sent, the next one last
   bool owes_closing_bookmark_ = false;
+  std::string failure_;  // the only event of a watch that cannot begin
   store::Revision seen_;
   std::unique_ptr<store::Watch> watch_;
 };
+
+// Somebody has seen a revision that is still to come: of another server, or one that lost its disk.
+model::Status too_new(store::Revision wanted, store::Revision current);
 
 // One event as a line.
 std::string event_line(std::string_view type, std::string_view object_text);

@@ -71,6 +71,7 @@ access::Attributes attributes_of(const http::Request& request,
   access::Attributes wanted;
   wanted.path = request.path;
   if (!path) {
+    wanted.is_resource = false;
     wanted.verb = request.method == "GET" || request.method == "HEAD" ? "get" : "post";
     for (const auto& [method, verb] :
          {std::pair("PUT", "put"), std::pair("PATCH", "patch"), std::pair("DELETE", "delete")})
@@ -134,6 +135,8 @@ http::Response Front::answer(const Call& call) noexcept {
   } catch (const std::exception& failure) {
     response = refuse(failure, call.is_pretty);
   }
+  if (response.headers.value("Cache-Control").empty())
+    response.headers.add("Cache-Control", "no-cache, private");
   if (call.resource && !call.resource->deprecation_warning.empty())
     response.headers.add("Warning",
                          fmt::format("299 - {}", json_quote(call.resource->deprecation_warning)));
@@ -208,6 +211,7 @@ std::optional<http::Response> Front::discover(const Call& call) const {
         render(aggregated_discovery(catalogue.groups(), path == "/api", form));
     const std::string etag = etag_of(response.body);
     response.headers.set("Content-Type", std::string(aggregated_content_type(form)));
+    response.headers.set("Cache-Control", "public");
     response.headers.add("Vary", "Accept");
     response.headers.add("Etag", etag);
     if (call.request.headers.value("If-None-Match") == etag) response = {304, {{"Etag", etag}}, ""};

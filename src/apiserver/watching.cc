@@ -67,7 +67,9 @@ asio::awaitable<void> serve_watch(Front& front, const Call& call, net::Stream& s
   const SteadyTime begin = std::chrono::steady_clock::now();
   const SteadyTime end =
       begin + std::chrono::duration_cast<std::chrono::steady_clock::duration>(watching.timeout);
-  SteadyTime next_bookmark = std::min(begin + kBookmarkEvery, std::max(end - kLastBookmark, begin));
+  // A watch too short for the one before its end has none.
+  const bool has_bookmarks = watching.bookmarks && end - kLastBookmark > begin;
+  SteadyTime next_bookmark = std::min(begin + kBookmarkEvery, end - kLastBookmark);
   while (!stream.is_draining()) {
     const Feed::Piece piece = watching.feed->next();
     if (!piece.lines.empty()) {
@@ -77,14 +79,14 @@ asio::awaitable<void> serve_watch(Front& front, const Call& call, net::Stream& s
     }
     const SteadyTime now = std::chrono::steady_clock::now();
     if (now >= end) co_return;
-    if (watching.bookmarks && now >= next_bookmark) {
+    if (has_bookmarks && now >= next_bookmark) {
       const std::string line = watching.feed->bookmark();
       co_await stream.write(line);
       next_bookmark = now + kBookmarkEvery;
       if (next_bookmark > end && now < end - kLastBookmark) next_bookmark = end - kLastBookmark;
     }
     SteadyTime until = std::min(end, now + kDrainPoll);
-    if (watching.bookmarks) until = std::min(until, std::max(next_bookmark, now));
+    if (has_bookmarks) until = std::min(until, std::max(next_bookmark, now));
     const auto outcome = co_await (bell->wait_until(until) || stream.wait_disconnect());
     if (outcome.index() == 1) co_return;
   }
