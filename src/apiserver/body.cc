@@ -39,6 +39,13 @@ model::ParsedJson decode(const Call& call, std::string_view kind) {
   }
 }
 
+// Of built-in kinds the path says enough: the Python client leaves the type out.
+void fill_in_type(Json& value, std::string_view api_version, std::string_view kind) {
+  if (!value.is_object()) return;
+  if (model::text_at(value, {"kind"}).empty()) value.as_object()["kind"] = kind;
+  if (model::text_at(value, {"apiVersion"}).empty()) value.as_object()["apiVersion"] = api_version;
+}
+
 void check_type(const Json& object, std::string_view api_version, std::string_view kind,
                 const std::string& body) {
   const std::string_view said_kind = model::text_at(object, {"kind"});
@@ -129,6 +136,7 @@ void check_propagation(const DeleteOptions& options, std::optional<bool> orphans
 model::ParsedJson read_object(const Call& call) {
   const Resource& resource = *call.resource;
   model::ParsedJson parsed = decode(call, resource.kind);
+  if (resource.built_in) fill_in_type(parsed.value, resource.api_version(), resource.kind);
   check_type(parsed.value, resource.api_version(), resource.kind, call.request.body);
   const std::string_view ns = namespace_of(parsed.value);
   if (resource.namespaced && call.path->ns && !ns.empty() && ns != *call.path->ns)
@@ -139,10 +147,7 @@ model::ParsedJson read_object(const Call& call) {
 
 model::ParsedJson read_any(const Call& call, std::string_view api_version, std::string_view kind) {
   model::ParsedJson parsed = decode(call, kind);
-  if (parsed.value.is_object() && model::text_at(parsed.value, {"kind"}).empty())
-    parsed.value.as_object()["kind"] = kind;
-  if (parsed.value.is_object() && model::text_at(parsed.value, {"apiVersion"}).empty())
-    parsed.value.as_object()["apiVersion"] = api_version;
+  fill_in_type(parsed.value, api_version, kind);
   check_type(parsed.value, api_version, kind, call.request.body);
   return parsed;
 }
