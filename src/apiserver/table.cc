@@ -76,6 +76,15 @@ std::string describe(const Column& column) {
                      column.json_path);
 }
 
+// Items of built-in lists go without their type, which those who sort rows cannot do.
+Json with_type(const Json& object, const Resource& resource) {
+  Json typed = object;
+  if (!typed.is_object()) return typed;
+  typed.as_object()["kind"] = resource.kind;
+  typed.as_object()["apiVersion"] = resource.api_version();
+  return typed;
+}
+
 }  // namespace
 
 RowObject parse_row_object(std::string_view text) {
@@ -140,7 +149,7 @@ JsonArray TablePrinter::cells(const Json& object, Time now) const {
 Json TablePrinter::row(const Json& object, const TableOptions& options) const {
   JsonObject row{{"cells", cells(object, options.now)}};
   if (options.object == RowObject::object)
-    row["object"] = object;
+    row["object"] = with_type(object, resource_);
   else if (options.object == RowObject::metadata)
     row["object"] = partial_metadata(object, options.meta_version);
   else

@@ -105,7 +105,9 @@ TEST(TableTest, WhatComesWithARow) {
   EXPECT_EQ(
       row_object({.meta_version = "v1beta1"}),
       R"({"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1beta1","metadata":{"name":"x"}})");
-  EXPECT_EQ(row_object({.object = RowObject::object}), model::to_text(object));
+  EXPECT_EQ(
+      row_object({.object = RowObject::object}),
+      R"({"kind":"Sandbox","metadata":{"name":"x"},"spec":{"a":1},"apiVersion":"agents.x-k8s.io/v1beta1"})");
   const Json later = TablePrinter(resource).print(object, {.has_columns = false});
   EXPECT_TRUE(model::find(later, {"columnDefinitions"})->is_null());
   EXPECT_EQ(parse_row_object(""), RowObject::metadata);
