@@ -80,9 +80,10 @@ Json only_subresource(const Json& next, const Json& old, std::string_view subres
 }
 
 model::MetaRules meta_rules(const Resource& resource) {
-  model::MetaRules rules{.namespaced = resource.namespaced,
-                         .name = model::NameRule::subdomain,
-                         .is_built_in = resource.built_in};
+  model::MetaRules rules{
+      .namespaced = resource.namespaced,
+      .name = model::NameRule::subdomain,
+      .is_built_in = resource.built_in && resource.group != "apiextensions.k8s.io"};
   if (resource.store_name == "namespaces") rules.name = model::NameRule::label;
   if (resource.store_name == "services") rules.name = model::NameRule::dns1035;
   if (resource.group == "rbac.authorization.k8s.io") rules.name = model::NameRule::path_segment;

@@ -320,8 +320,13 @@ TEST_F(ServerTest, ServesANewKindAtOnceAndForgetsItAgain) {
 
   const Json made = api().create(widgets, json(R"({"apiVersion":"example.io/v1","kind":"Widget",
     "metadata":{"name":"w","namespace":"default"},"spec":{}})"));
+  // The finalizer that it has got is no reason to refuse a change.
+  const Json labelled =
+      api().patch(kDefinitions, "", "widgets.example.io", client::PatchKind::merge,
+                  json(R"({"metadata":{"labels":{"a":"b"}}})"));
   api().remove(kDefinitions, "", "widgets.example.io");
 
+  EXPECT_FALSE(model::array_at(labelled, {"metadata", "finalizers"})->empty());
   EXPECT_EQ(model::number_at(made, {"spec", "size"}), 3);
   EXPECT_TRUE(comes_true([&] { return !api().find(kDefinitions, "", "widgets.example.io"); }));
   EXPECT_TRUE(comes_true([&] {
