@@ -170,9 +170,12 @@ void Objects::check(Json& object, const Json* old, Change& change) const {
     for (FieldError& error : model::validate_new_finalizers(object, *old))
       errors.push_back(std::move(error));
   for (FieldError& error : schema::validate(object, *resource.schema, old)) {
-    // Those who report the state of built-in kinds may leave things out.
-    const bool is_lenient = resource.built_in && error.problem == model::FieldProblem::required &&
-                            error.field.starts_with("status");
+    // Those who report the state of built-in kinds may leave things out. Which of their lists may
+    // not repeat a key is the strategy's to say: environment variables may.
+    const bool is_lenient =
+        resource.built_in &&
+        (error.problem == model::FieldProblem::duplicate ||
+         (error.problem == model::FieldProblem::required && error.field.starts_with("status")));
     if (!is_lenient) errors.push_back(std::move(error));
   }
   for (FieldError& error : resource.strategy->validate(object, old, change.subresource))

@@ -342,7 +342,7 @@ source: {{component: compat}}
         self.does("patch", "sandbox", "box", "--type=merge", "-p", '{"spec":{"service":true}}')
         self.assertEqual(self.does("patch", "sandbox", "box", "--type=merge", "-p", '{"spec":{"service":true}}'),
                          "sandbox.agents.x-k8s.io/box patched (no change)\n")
-        self.assertIn("the server rejected our request due to an error in our request",
+        self.assertIn("the server rejected our request due to an error in our request" if self.kubectl.minor >= 22 else "The request is invalid",
                       self.refused("patch", "sandbox", "box", "--type=json", "-p", '[{"op":"remove","path":"/spec/nothing"}]'))
         if self.kubectl.minor >= 24:
             self.does("patch", "sandbox", "box", "--subresource=status", "--type=merge", "-p", '{"status":{"nodeName":"n7"}}')

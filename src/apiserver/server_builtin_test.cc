@@ -1,0 +1,73 @@
+// Rules that hold for built-in kinds alone, on a real store.
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "apiserver/server.h"
+#include "base/id.h"
+#include "model/status.h"
+
+namespace hearth::apiserver {
+namespace {
+
+using model::Json;
+using model::to_text;
+
+const client::ResourceId kPods{"", "v1", "pods"};
+
+Json json(std::string_view text) {
+  return model::parse_json(text).value;
+}
+
+class BuiltinTest : public testing::Test {
+ protected:
+  BuiltinTest() {
+    std::filesystem::create_directories(folder_);
+    ServerOptions options;
+    options.state_dir = folder_;
+    options.io_threads = 1;
+    options.workers = 1;
+    server_ = std::make_unique<Server>(std::move(options));
+  }
+  ~BuiltinTest() override {
+    server_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+  client::Client& api() { return server_->client(); }
+
+  template <typename F>
+  model::Status refusal(F act) {
+    try {
+      act();
+    } catch (const model::StatusError& error) {
+      return error.status();
+    }
+    ADD_FAILURE() << "nothing was refused";
+    return {};
+  }
+
+  const std::string folder_ =
+      std::filesystem::temp_directory_path() / ("apiserver-" + random_hex(6));
+  std::unique_ptr<Server> server_;
+};
+
+TEST_F(BuiltinTest, LetsEnvironmentVariablesRepeatButNotContainers) {
+  Json pod = json(R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default"},
+    "spec":{"containers":[{"name":"c","image":"x",
+      "env":[{"name":"A","value":"1"},{"name":"A","value":"2"}]}]}})");
+  const Json made = api().create(kPods, pod);
+  const Json labelled = api().patch(kPods, "default", "p", client::PatchKind::strategic,
+                                    json(R"({"metadata":{"labels":{"a":"b"}}})"));
+  model::make_object_at(pod, {"metadata"})["name"] = "q";
+  model::make_object_at(pod, {"spec"})["containers"] =
+      json(R"([{"name":"c","image":"x"},{"name":"c","image":"y"}])");
+
+  const model::Status status = refusal([&] { api().create(kPods, pod); });
+
+  EXPECT_EQ(to_text(*model::find(made, {"spec"})), to_text(*model::find(labelled, {"spec"})));
+  EXPECT_EQ(status.message,
+            "Pod \"q\" is invalid: spec.containers[1].name: Duplicate value: \"c\"");
+}
+
+}  // namespace
+}  // namespace hearth::apiserver
