@@ -15,7 +15,7 @@ inline constexpr std::string_view kGapSuffix = "_gap";
 
 enum class Bound { at_most, at_least };
 
-// Our figure shall be at most, or at least, `wanted` times the peer's.
+// Our figure shall be at most, or at least, `wanted` times the peer's; without a peer, `wanted`.
 struct Goal {
   std::string_view bench_case;
   std::string_view subject;
@@ -27,6 +27,7 @@ struct Goal {
 
 std::span<const Goal> runtime_goals();
 std::span<const Goal> guest_goals();
+std::span<const Goal> kube_goals();
 
 // A line a goal: reached or missed, and by what factor, of this run's figures; where there is the
 // case with gaps, of that too. "not measured" when a figure is missing.

@@ -75,5 +75,22 @@ TEST(GoalsTest, OfTheRuntimeAreEachStatedOnce) {
   EXPECT_EQ(seen.size(), 12U);
 }
 
+TEST(GoalsTest, WithoutAPeerAreAboutTheFigureItself) {
+  constexpr std::array<Goal, 1> kAlone = {{{.bench_case = "start",
+                                            .subject = "hearth",
+                                            .peer = "",
+                                            .wanted = 200'000,
+                                            .words = "at most 200 ms"}}};
+
+  EXPECT_EQ(format_goals(kAlone, {latency("start", "hearth", 100'000)}),
+            std::string(kHeading) +
+                "  start             at most 200 ms              100000  reached by 2.00 x\n"
+                "  1 of 1 reached\n");
+  EXPECT_EQ(format_goals(kAlone, {latency("start", "hearth", 400'000)}),
+            std::string(kHeading) +
+                "  start             at most 200 ms              400000  missed by 2.00 x\n"
+                "  0 of 1 reached\n");
+}
+
 }  // namespace
 }  // namespace hearth::bench

@@ -5,7 +5,7 @@
 namespace hearth::bench {
 
 std::span<const Page> all_pages() {
-  static constexpr std::array<Page, 2> kPages = {{
+  static constexpr std::array<Page, 3> kPages = {{
       {.name = "runtime",
        .title = "what a sandbox costs: to make, to use, to keep",
        .list = &list_runtime_page,
@@ -16,6 +16,11 @@ std::span<const Page> all_pages() {
        .list = &list_guest_page,
        .run = &run_guest_page,
        .goals = &guest_goals},
+      {.name = "kube",
+       .title = "what it costs to keep an object in the embedded Kubernetes API",
+       .list = &list_kube_page,
+       .run = &run_kube_page,
+       .goals = &kube_goals},
   }};
   return kPages;
 }

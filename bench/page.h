@@ -49,4 +49,8 @@ Results run_runtime_page(const PageOptions& options);
 std::string list_guest_page();
 Results run_guest_page(const PageOptions& options);
 
+// What it costs to keep an object in the embedded Kubernetes API, beside etcd.
+std::string list_kube_page();
+Results run_kube_page(const PageOptions& options);
+
 }  // namespace hearth::bench

@@ -1,5 +1,7 @@
 #include "bench/surface_client.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 
@@ -7,6 +9,7 @@
 #include <array>
 
 #include <fmt/format.h>
+#include <openssl/ssl.h>
 
 #include "base/error.h"
 
@@ -19,9 +22,45 @@ std::size_t find_field(const std::string& head, std::string_view name) {
   return at == std::string::npos ? at : at + name.size() + 4;
 }
 
+// One for all sessions; lives as long as the program.
+SSL_CTX* tls_settings() {
+  static SSL_CTX* const kSettings = SSL_CTX_new(TLS_client_method());
+  return kSettings;
+}
+
 }  // namespace
 
+void TlsEnd::operator()(ssl_st* tls) const {
+  SSL_free(tls);
+}
+
+Tls begin_tls(int connection_fd) {
+  Tls tls(SSL_new(tls_settings()));
+  if (!tls || SSL_set_fd(tls.get(), connection_fd) != 1 || SSL_connect(tls.get()) != 1)
+    fail(Code::unavailable, "the server did not agree on TLS");
+  return tls;
+}
+
+linux::Fd connect_to_port(std::uint16_t port) {
+  linux::Fd connection(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!connection) throw_errno("make a socket");
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) < 0)
+    throw_errno("connect to port {}", port);
+  const int yes = 1;
+  ::setsockopt(connection.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  return connection;
+}
+
 void SurfaceClient::send(std::string_view bytes) const {
+  if (tls_) {
+    if (SSL_write(tls_.get(), bytes.data(), static_cast<int>(bytes.size())) <= 0)
+      fail(Code::unavailable, "send a request: the connection is gone");
+    return;
+  }
   while (!bytes.empty()) {
     const ssize_t sent = ::send(connection_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent < 0) throw_errno("send a request");
@@ -29,24 +68,34 @@ void SurfaceClient::send(std::string_view bytes) const {
   }
 }
 
+// 0: the server has closed the connection.
+std::size_t SurfaceClient::receive(char* room, std::size_t size) {
+  if (tls_) {
+    const int got = SSL_read(tls_.get(), room, static_cast<int>(size));
+    return got > 0 ? static_cast<std::size_t>(got) : 0;
+  }
+  const ssize_t got = ::recv(connection_.get(), room, size, 0);
+  if (got < 0) throw_errno("receive an answer");
+  return static_cast<std::size_t>(got);
+}
+
 bool SurfaceClient::receive_more() {
   std::array<char, 16384> piece;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
-  const ssize_t got = ::recv(connection_.get(), piece.data(), piece.size(), 0);
-  if (got < 0) throw_errno("receive an answer");
-  buffer_.append(piece.data(), static_cast<std::size_t>(got));
+  const std::size_t got = receive(piece.data(), piece.size());
+  buffer_.append(piece.data(), got);
   return got > 0;
 }
 
 std::string SurfaceClient::receive_head() {
   std::size_t end = 0;
   while ((end = buffer_.find("\r\n\r\n")) == std::string::npos) {
-    if (!receive_more()) fail(Code::unavailable, "the sandbox closed the connection");
+    if (!receive_more()) fail(Code::unavailable, "the server closed the connection");
   }
   std::string head = buffer_.substr(0, end + 2);
   buffer_.erase(0, end + 4);
   if (!head.starts_with("HTTP/1.1 2")) {
     receive_body(head);
-    fail(Code::internal, "the sandbox answered '{}' {}", head.substr(0, head.find('\r')), body_);
+    fail(Code::internal, "the server answered '{}' {}", head.substr(0, head.find('\r')), body_);
   }
   return head;
 }
@@ -54,7 +103,7 @@ std::string SurfaceClient::receive_head() {
 std::string_view SurfaceClient::receive_body(const std::string& head) {
   const auto need = [this](std::size_t count) {
     while (buffer_.size() < count) {
-      if (!receive_more()) fail(Code::unavailable, "the sandbox closed the connection");
+      if (!receive_more()) fail(Code::unavailable, "the server closed the connection");
     }
   };
   body_.clear();
@@ -103,11 +152,24 @@ std::uint64_t SurfaceClient::download(std::string_view request) {
   buffer_.clear();
   std::string piece(std::size_t{256} << 10, '\0');
   while (left > 0) {
-    const ssize_t got = ::recv(connection_.get(), piece.data(), piece.size(), 0);
-    if (got <= 0) fail(Code::unavailable, "the sandbox closed the connection");
-    left -= static_cast<std::uint64_t>(got);
+    const std::size_t got = receive(piece.data(), std::min<std::uint64_t>(piece.size(), left));
+    if (got == 0) fail(Code::unavailable, "the server closed the connection");
+    left -= got;
   }
   return size;
+}
+
+void SurfaceClient::begin_stream(std::string_view request) {
+  send(request);
+  receive_head();
+}
+
+void SurfaceClient::wait_for_text(std::string_view text) {
+  std::size_t at = 0;
+  while ((at = buffer_.find(text)) == std::string::npos) {
+    if (!receive_more()) fail(Code::unavailable, "the server closed the connection");
+  }
+  buffer_.erase(0, at + text.size());
 }
 
 std::string render_request(std::string_view method, std::string_view target,
