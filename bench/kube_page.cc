@@ -16,6 +16,7 @@
 #include "bench/entry.h"
 #include "bench/interleave.h"
 #include "bench/interrupt.h"
+#include "bench/kube_actors.h"
 #include "bench/kube_servers.h"
 #include "bench/machine.h"
 #include "bench/memory.h"
@@ -45,42 +46,18 @@ constexpr std::array<CaseNames, 11> kCases = {
      {.name = "object_memory", .subjects = "hearth etcd"},
      {.name = "start", .subjects = "hearth etcd"}}};
 
-constexpr unsigned kManyObjects = 10'000;
 constexpr unsigned kSomeObjects = 500;
-constexpr unsigned kWatchers = 1'000;
 constexpr unsigned kFillers = 16;  // writers that make many objects
 constexpr unsigned kInARow = 10;
-const client::ResourceId kConfigMaps{"", "v1", "configmaps"};
 
-// A kilobyte of settings, as people keep them.
-std::string payload() {
-  std::string text;
-  while (text.size() < 1024) text += "some.setting = of a program; ";
-  return text;
-}
-
-std::string config_map(std::string_view ns, std::string_view name, std::string_view extra) {
-  return fmt::format(
-      R"({{"kind":"ConfigMap","apiVersion":"v1","metadata":{{"name":"{}","namespace":"{}",)"
-      R"("labels":{{"app":"bench"}}}},"data":{{"settings":"{}","extra":"{}"}}}})",
-      name, ns, payload(), extra);
-}
-
-std::string target_of(std::string_view ns, std::string_view name = {}) {
-  return fmt::format("/api/v1/namespaces/{}/configmaps{}{}", ns, name.empty() ? "" : "/", name);
-}
-
-// Who is measured: what it does once, on a connection of its own.
-struct Actor {
-  std::function<void()> create;  // something new
-  std::function<void()> update;  // the same again and again
-  std::function<void()> get;     // that
+// How many there are of what is many. A run that only shows that all of it works has fewer.
+struct Crowd {
+  unsigned objects = 10'000;
+  unsigned watchers = 1'000;
 };
-
-// New names for everybody, always.
-std::string new_name() {
-  static std::atomic<unsigned> last = 0;
-  return fmt::format("object-{}", ++last);
+Crowd crowd_for(unsigned rounds) {
+  constexpr unsigned kThorough = 40;
+  return rounds >= kThorough ? Crowd{} : Crowd{.objects = 1'000, .watchers = 50};
 }
 
 class KubePage {
@@ -104,10 +81,6 @@ class KubePage {
   void take_turns(const char* name, std::vector<Contender> contenders, unsigned rounds,
                   unsigned in_a_row);
 
-  Actor hearth_actor() const;
-  Actor local_actor();
-  Actor store_actor();
-  Actor etcd_actor() const;
   std::vector<Party> parties();
 
   void measure_single(const char* name, std::function<void()> Actor::* verb);
@@ -120,6 +93,7 @@ class KubePage {
 
   PageOptions options_;
   Effort effort_;
+  Crowd crowd_;
   std::string folder_;
   std::unique_ptr<ApiServer> server_;
   std::unique_ptr<Etcd> etcd_;
@@ -132,6 +106,7 @@ class KubePage {
 KubePage::KubePage(const PageOptions& options)
     : options_(options),
       effort_(effort_for(options.rounds)),
+      crowd_(crowd_for(options.rounds)),
       folder_(
           fmt::format("{}/hearth-bench-kube-{}", fs::temp_directory_path().string(), ::getpid())) {
   fs::create_directory(folder_);
@@ -190,67 +165,11 @@ void KubePage::take_turns(const char* name, std::vector<Contender> contenders, u
   for (const Contender& contender : contenders) note(name, contender);
 }
 
-Actor KubePage::hearth_actor() const {
-  const auto client = std::make_shared<SurfaceClient>(server_->connect());
-  const std::string own = new_name();
-  client->ask(kube_request("POST", target_of("default"), config_map("default", own, "")));
-  return {.create =
-              [client] {
-                const std::string name = new_name();
-                client->ask(
-                    kube_request("POST", target_of("default"), config_map("default", name, "")));
-              },
-          .update =
-              [client, own] {
-                client->ask(kube_request("PUT", target_of("default", own),
-                                         config_map("default", own, new_name())));
-              },
-          .get = [client, own] { client->ask(kube_request("GET", target_of("default", own))); }};
-}
-
-Actor KubePage::local_actor() {
-  client::Client& client = local_->client();
-  const std::string own = new_name();
-  const auto object = [](const std::string& name, const std::string& extra) {
-    return model::parse_json(config_map("default", name, extra)).value;
-  };
-  client.create(kConfigMaps, object(own, ""));
-  return {
-      .create = [&client, object] { client.create(kConfigMaps, object(new_name(), "")); },
-      .update = [&client, object, own] { client.update(kConfigMaps, object(own, new_name()), ""); },
-      .get = [&client, own] { client.get(kConfigMaps, "default", own); }};
-}
-
-Actor KubePage::store_actor() {
-  const auto write = [this](const std::string& name, store::Revision expected) {
-    store::Write change;
-    change.key = {"configmaps", "default", name};
-    change.expected = expected;
-    change.text = value_;
-    change.durability = store::Durability::power;
-    return store_->write(std::move(change)).object->revision;
-  };
-  const std::string own = new_name();
-  const auto seen = std::make_shared<store::Revision>(write(own, 0));
-  return {.create = [write] { write(new_name(), 0); },
-          .update = [write, own, seen] { *seen = write(own, *seen); },
-          .get = [this, own] { store_->find({"configmaps", "default", own}); }};
-}
-
-Actor KubePage::etcd_actor() const {
-  const auto client = std::make_shared<EtcdClient>(etcd_->connect());
-  const std::string own = "/default/" + new_name();
-  client->put(own, value_);
-  return {.create = [this, client] { client->put("/default/" + new_name(), value_); },
-          .update = [this, client, own] { client->put(own, value_); },
-          .get = [client, own] { client->get(own); }};
-}
-
 std::vector<KubePage::Party> KubePage::parties() {
-  std::vector<Party> all = {{"hearth", [this] { return hearth_actor(); }},
-                            {"hearth_local", [this] { return local_actor(); }},
-                            {"hearth_store", [this] { return store_actor(); }}};
-  if (etcd_) all.push_back({"etcd", [this] { return etcd_actor(); }});
+  std::vector<Party> all = {{"hearth", [this] { return hearth_actor(*server_); }},
+                            {"hearth_local", [this] { return local_actor(local_->client()); }},
+                            {"hearth_store", [this] { return store_actor(*store_, value_); }}};
+  if (etcd_) all.push_back({"etcd", [this] { return etcd_actor(*etcd_, value_); }});
   return all;
 }
 
@@ -266,30 +185,6 @@ void KubePage::measure_single(const char* name, std::function<void()> Actor::* v
   }
   const unsigned in_a_row = std::min(kInARow, options_.rounds);
   take_turns(name, std::move(contenders), options_.rounds / in_a_row * 2, in_a_row);
-}
-
-// How many writes a second `actors` get through together.
-double write_rate(const std::vector<Actor>& actors, Duration time) {
-  std::atomic<std::size_t> count = 0;
-  std::atomic<bool> failed = false;
-  const Moment begin = now();
-  {
-    std::vector<std::jthread> threads;
-    for (const Actor& actor : actors) {
-      threads.emplace_back([&] {
-        try {
-          while (now() - begin < time && !was_interrupted()) {
-            actor.create();
-            ++count;
-          }
-        } catch (const Error&) {
-          failed = true;
-        }
-      });
-    }
-  }
-  if (failed) fail(Code::internal, "a write failed");
-  return static_cast<double>(count) / us_between(begin, now()) * 1e6;
 }
 
 void KubePage::measure_writes(const char* name, unsigned writers) {
@@ -360,13 +255,11 @@ void KubePage::measure_list(const char* name, const std::string& ns, unsigned co
 }
 
 void KubePage::measure_fan_out() const {
-  const unsigned watchers = options_.rounds < kWatchers / 10 ? kWatchers / 10 : kWatchers;
   SurfaceClient writer = server_->connect();
   std::vector<SurfaceClient> clients;
-  const std::string request = kube_request(
-      "GET", target_of("default") + "?watch=true&resourceVersion=" + std::to_string(0) +
-                 "&labelSelector=fan%3Dout");
-  for (unsigned i = 0; i < watchers; ++i) {
+  const std::string request =
+      kube_request("GET", target_of("default") + "?watch=true&labelSelector=fan%3Dout");
+  for (unsigned i = 0; i < crowd_.watchers; ++i) {
     clients.push_back(server_->connect());
     clients.back().begin_stream(request);
   }
@@ -400,13 +293,13 @@ void KubePage::measure_memory() {
   };
   const double ours = restart(*server_);
   const double theirs = etcd_ ? restart(*etcd_) : 0;
-  fill("memory", kManyObjects);
+  fill("memory", crowd_.objects);
   const auto note_growth = [&](const char* subject, pid_t pid, double before) {
     results_.rows.push_back(
         {.bench_case = "object_memory",
          .subject = subject,
-         .kib = (static_cast<double>(resident_kib(pid)) - before) / kManyObjects,
-         .n = kManyObjects});
+         .kib = (static_cast<double>(resident_kib(pid)) - before) / crowd_.objects,
+         .n = crowd_.objects});
   };
   note_growth("hearth", server_->pid(), ours);
   if (etcd_) note_growth("etcd", etcd_->pid(), theirs);
@@ -422,7 +315,7 @@ void KubePage::measure_start() {
     etcd_ = std::make_unique<Etcd>(folder_ + "/start-etcd");
     etcd_->start();
   }
-  fill("start", kManyObjects);
+  fill("start", crowd_.objects);
   const auto restart = [](auto& server) {
     server.kill();
     const Moment begin = now();
@@ -455,7 +348,7 @@ Results KubePage::run() {
   attempt("writes_16", [&] { measure_writes("writes_16", 16); });
   attempt("writes_64", [&] { measure_writes("writes_64", 64); });
   attempt("list_500", [&] { measure_list("list_500", "some", kSomeObjects); });
-  attempt("list_10000", [&] { measure_list("list_10000", "many", kManyObjects); });
+  attempt("list_10000", [&] { measure_list("list_10000", "many", crowd_.objects); });
   attempt("fan_out", [&] { measure_fan_out(); });
   attempt("object_memory", [&] { measure_memory(); });
   attempt("start", [&] { measure_start(); });

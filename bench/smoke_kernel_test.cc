@@ -139,5 +139,16 @@ TEST_F(BenchSmokeTest, AsksASandboxForEverythingItServes) {
   EXPECT_EQ(find_traces(), traces);
 }
 
+TEST_F(BenchSmokeTest, KeepsObjectsBesideEtcd) {
+  const std::set<std::string> traces = find_traces();
+  const std::string json_path = folder_ / "rows.json";
+
+  const std::string output = run_bench(folder_, {"kube", "--rounds", "2", "--json", json_path});
+
+  const std::string list = run_bench(folder_, {"--list"});
+  EXPECT_EQ(check_rows(list, "kube", read_text(json_path), output), 33) << output;
+  EXPECT_EQ(find_traces(), traces);
+}
+
 }  // namespace
 }  // namespace hearth::bench
