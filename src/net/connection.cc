@@ -65,6 +65,12 @@ asio::awaitable<void> Connection::serve() {
 void Connection::drain() {
   draining_ = true;
   if (is_idle_ && !reader_.has_unread()) cut();
+  if (exchange_.on_drain) exchange_.on_drain();
+}
+
+void Connection::on_drain(std::function<void()> told) {
+  if (draining_) return told();
+  exchange_.on_drain = std::move(told);
 }
 
 void Connection::cut() {

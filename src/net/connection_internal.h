@@ -38,6 +38,7 @@ class Connection {
   // Ends it at once, whatever is under way.
   void cut();
   bool is_draining() const { return draining_; }
+  void on_drain(std::function<void()> told);
 
   // What a Stream does, each as there.
   boost::asio::awaitable<std::string_view> read_some();
@@ -74,6 +75,7 @@ class Connection {
     Duration read_patience{};
     bool is_lost = false;        // the connection is of no more use
     bool is_taken_over = false;  // by a WebSocket or a proxy
+    std::function<void()> on_drain = {};
   };
 
   boost::asio::awaitable<bool> serve_one();

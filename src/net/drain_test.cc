@@ -11,6 +11,7 @@
 #include <latch>
 #include <thread>
 
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -77,6 +78,32 @@ TEST(Drain, RequestsUnderWayAreFinishedAndIdleConnectionsClosed) {
   EXPECT_TRUE(idle.sees_end());
   EXPECT_THROW(RawClient{port}, Error);
   EXPECT_EQ(server.connections(), 0U);
+}
+
+// Waits for a day, unless it is told.
+asio::awaitable<void> wait_for_drain(std::latch& began, Stream& stream) {
+  asio::steady_timer timer(co_await asio::this_coro::executor, 24h);
+  stream.on_drain([&timer] { timer.cancel(); });
+  began.count_down();
+  co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+  Response response = text_response(200, "told");
+  co_await stream.respond(std::move(response));
+}
+
+TEST(Drain, AHandlerThatWaitsIsTold) {
+  std::latch began{1};
+  Router router;
+  router.add_stream("GET", "/wait",
+                    [&](Request, Stream& stream) { return wait_for_drain(began, stream); });
+  Server server({}, std::move(router));
+  server.start();
+  RawClient client(server.port());
+  client.send("GET /wait HTTP/1.1\r\nHost: h\r\n\r\n");
+  began.wait();
+
+  server.stop(10s);
+
+  EXPECT_TRUE(client.read_all().ends_with("told"));
 }
 
 TEST(Drain, WhatIsNotFinishedByThenIsCut) {

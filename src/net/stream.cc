@@ -62,4 +62,8 @@ bool Stream::is_draining() const {
   return connection_.is_draining();
 }
 
+void Stream::on_drain(std::function<void()> told) {
+  connection_.on_drain(std::move(told));
+}
+
 }  // namespace hearth::net

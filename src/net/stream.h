@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -64,6 +65,9 @@ class Stream {
 
   // The server is stopping and would like to see this handler come to an end.
   bool is_draining() const;
+  // `told` is called once, on the connection's thread, when that begins, or now if it has. For
+  // handlers that wait for days: none should look again and again.
+  void on_drain(std::function<void()> told);
 
  private:
   friend class Connection;
