@@ -16,6 +16,7 @@
 #include "apiserver/watching.h"
 #include "base/guarded.h"
 #include "base/time_text.h"
+#include "linux/resource_limits.h"
 #include "net/server.h"
 #include "net/stream.h"
 #include "net/workers.h"
@@ -234,6 +235,8 @@ Server::~Server() {
 
 void Server::start() {
   State& state = *state_;
+  // Shells give a process 1,024 descriptors unless it asks for more; each watch takes one.
+  linux::raise_own_limit(RLIMIT_NOFILE);
   net::Router router;
   router.add_stream("*", "/{path...}", std::bind_front(&State::serve, &state));
   router.set_error_renderer([](const net::Problem& problem, const net::Request&) {

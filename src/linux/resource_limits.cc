@@ -60,4 +60,11 @@ ResourceLimit own_limit(std::uint32_t resource) {
   return {.resource = resource, .soft = limit.rlim_cur, .hard = limit.rlim_max};
 }
 
+void raise_own_limit(std::uint32_t resource) {
+  const ResourceLimit now = own_limit(resource);
+  const rlimit64 most{.rlim_cur = now.hard, .rlim_max = now.hard};
+  if (::prlimit64(0, static_cast<__rlimit_resource>(resource), &most, nullptr) != 0)
+    throw_errno("raise the limit '{}'", resource_name(resource));
+}
+
 }  // namespace hearth::linux

@@ -31,5 +31,7 @@ std::string all_resource_names();
 
 // Of the calling process. Throws Error.
 ResourceLimit own_limit(std::uint32_t resource);
+// The calling process gets all that it may have: soft becomes hard. Throws Error.
+void raise_own_limit(std::uint32_t resource);
 
 }  // namespace hearth::linux

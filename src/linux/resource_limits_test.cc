@@ -27,5 +27,18 @@ TEST(ResourceLimits, TellWhatWeHaveOurselves) {
   EXPECT_THROW(own_limit(99), Error);
 }
 
+TEST(ResourceLimits, AreRaisedAsFarAsWeMay) {
+  rlimit ours{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &ours), 0);
+  const rlimit lower{.rlim_cur = 64, .rlim_max = ours.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &lower), 0);
+
+  raise_own_limit(RLIMIT_NOFILE);
+
+  EXPECT_EQ(own_limit(RLIMIT_NOFILE).soft, ours.rlim_max);
+  EXPECT_EQ(own_limit(RLIMIT_NOFILE).hard, ours.rlim_max);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &ours), 0);
+}
+
 }  // namespace
 }  // namespace hearth::linux
