@@ -16,8 +16,6 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 // About once a minute, and shortly before the end, as client-go expects.
 constexpr auto kBookmarkEvery = std::chrono::seconds(60);
 constexpr auto kLastBookmark = std::chrono::seconds(2);
-// How soon a server that stops is noticed by a watch that has nothing to say.
-constexpr auto kDrainPoll = std::chrono::milliseconds(500);
 
 // Wakes the coroutine of a connection from the thread that commits.
 class Bell : public std::enable_shared_from_this<Bell> {
@@ -62,6 +60,7 @@ asio::awaitable<void> serve_watch(Front& front, const Call& call, net::Stream& s
     co_await stream.respond(std::move(*refusal));
     co_return;
   }
+  stream.on_drain([bell] { bell->ring(); });
   co_await stream.write_head(std::move(watching.head));
 
   const SteadyTime begin = std::chrono::steady_clock::now();
@@ -85,8 +84,7 @@ asio::awaitable<void> serve_watch(Front& front, const Call& call, net::Stream& s
       next_bookmark = now + kBookmarkEvery;
       if (next_bookmark > end && now < end - kLastBookmark) next_bookmark = end - kLastBookmark;
     }
-    SteadyTime until = std::min(end, now + kDrainPoll);
-    if (has_bookmarks) until = std::min(until, std::max(next_bookmark, now));
+    const SteadyTime until = has_bookmarks ? std::min(end, std::max(next_bookmark, now)) : end;
     const auto outcome = co_await (bell->wait_until(until) || stream.wait_disconnect());
     if (outcome.index() == 1) co_return;
   }
