@@ -188,13 +188,9 @@ std::string render_list(const Resource& resource, const Page& page) {
   text += fmt::format(R"({{"kind":{},"apiVersion":{},"metadata":{},"items":[)",
                       json_quote(resource.list_kind), json_quote(resource.api_version()),
                       list_metadata(page, resource.built_in));
-  bool is_first = true;
-  for (const store::ObjectPtr& object : page.snapshot.objects) {
-    if (!is_first) text += ',';
-    is_first = false;
-    text += item_text(*object, resource);
-  }
-  return text + "]}";
+  append_items(text, page.snapshot.objects, resource);
+  text += "]}";
+  return text;
 }
 
 http::Response json_answer(std::string text) {

@@ -190,14 +190,24 @@ std::string view_text(const store::Object& object, const Resource& resource) {
   return model::to_text(view(object, resource));
 }
 
-std::string item_text(const store::Object& object, const Resource& resource) {
-  if (!resource.built_in) return view_text(object, resource);
+void append_items(std::string& text, const std::vector<store::ObjectPtr>& objects,
+                  const Resource& resource) {
   const std::string head = head_of(resource.kind, resource.api_version());
-  if (is_kept_as(object, head)) return "{" + object.text.substr(head.size());
-  Json json = view(object, resource);
-  json.as_object().erase("apiVersion");
-  json.as_object().erase("kind");
-  return model::to_text(json);
+  bool is_first = true;
+  for (const store::ObjectPtr& object : objects) {
+    if (!is_first) text += ',';
+    is_first = false;
+    if (!is_kept_as(*object, head)) {
+      Json json = view(*object, resource);
+      if (resource.built_in)
+        for (const char* name : {"apiVersion", "kind"}) json.as_object().erase(name);
+      text += model::to_text(json);
+    } else if (resource.built_in) {
+      text.append(1, '{').append(object->text, head.size());
+    } else {
+      text += object->text;
+    }
+  }
 }
 
 }  // namespace hearth::apiserver

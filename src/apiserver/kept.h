@@ -41,7 +41,8 @@ store::Durability durability_of(const Resource& resource);
 Json view(const store::Object& object, const Resource& resource);
 // The same as text; cheap where nothing must be converted.
 std::string view_text(const store::Object& object, const Resource& resource);
-// As an item of a list: built-in kinds leave out kind and apiVersion there.
-std::string item_text(const store::Object& object, const Resource& resource);
+// As items of a list, between commas: built-in kinds leave out kind and apiVersion there.
+void append_items(std::string& text, const std::vector<store::ObjectPtr>& objects,
+                  const Resource& resource);
 
 }  // namespace hearth::apiserver

@@ -113,7 +113,7 @@ Deleted Objects::remove(const Place& place, const DeleteOptions& options) {
     store::Write write = make_write(
         place.resource, at_once ? view(*kept, place.resource) : std::move(object), kept->revision);
     write.remove = !stays;
-    if (store::Outcome outcome = store_.write(std::move(write)); outcome.kept) {
+    if (store::Outcome outcome = write_to(store_, std::move(write)); outcome.kept) {
       deleted.text = view_text(*outcome.object, place.resource);
       return deleted;
     }

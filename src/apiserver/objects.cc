@@ -54,12 +54,17 @@ void carry_over(Json& next, const Json& old) {
 
 // Everything but metadata and status: what a change of generation is about.
 bool has_same_intent(const Json& left, const Json& right) {
-  const auto without = [](const Json& object) {
-    model::JsonObject copy = object.as_object();
-    for (const char* name : {"metadata", "status"}) copy.erase(name);
-    return Json(std::move(copy));
+  const auto is_intent = [](const auto& member) {
+    return member.key() != "metadata" && member.key() != "status";
   };
-  return model::is_same(without(left), without(right));
+  const model::JsonObject& a = left.get_object();
+  const model::JsonObject& b = right.get_object();
+  return std::count_if(a.begin(), a.end(), is_intent) ==
+             std::count_if(b.begin(), b.end(), is_intent) &&
+         std::all_of(a.begin(), a.end(), [&](const auto& member) {
+           const Json* other = b.if_contains(member.key());
+           return !is_intent(member) || (other && model::is_same(member.value(), *other));
+         });
 }
 
 // Takes `status` (and for "finalize" spec.finalizers) of `next`, everything else of `old`.
@@ -127,6 +132,19 @@ void record_creation(Json& object, const Resource& resource, const patch::Manage
 
 store::Key key_of(const Place& place) {
   return {place.resource.store_name, place.ns, place.name};
+}
+
+store::Outcome write_to(store::Store& store, store::Write write) {
+  try {
+    return store.write(std::move(write));
+  } catch (const Error& error) {
+    if (error.code() != Code::exhausted) throw;
+    throw model::StatusError({.code = 500,
+                              .reason = "InternalError",
+                              .message = fmt::format("Internal error occurred: no space is left "
+                                                     "for objects: {}",
+                                                     error.what())});
+  }
 }
 
 store::ObjectPtr Objects::get(const Place& place) const {
@@ -286,9 +304,10 @@ Written Objects::make(const Place& place, model::ParsedJson body, const WriteOpt
         model::throw_already_exists(resource.group_resource(), name);
       return {model::to_text(object), true, std::move(change.warnings)};
     }
-    store::Write write = make_write(resource, object, 0);
+    store::Write write =
+        generates ? make_write(resource, object, 0) : make_write(resource, std::move(object), 0);
     if (options.durability) write.durability = *options.durability;
-    const store::Outcome outcome = store_.write(std::move(write));
+    const store::Outcome outcome = write_to(store_, std::move(write));
     if (outcome.kept)
       return {view_text(*outcome.object, resource), true, std::move(change.warnings)};
     if (!generates || attempt + 1 == kNameAttempts)
@@ -301,10 +320,12 @@ Written Objects::make(const Place& place, model::ParsedJson body, const WriteOpt
 Written Objects::keep(const Place& place, Json object, const store::Object* old, Change& change) {
   const Resource& resource = place.resource;
   if (change.options.dry_run) return {model::to_text(object), false, std::move(change.warnings)};
-  store::Write write = make_write(resource, object, old ? old->revision : 0);
-  write.remove = old && may_vanish(object);
-  const bool vanishes = write.remove;
-  const store::Outcome outcome = store_.write(std::move(write));
+  const bool vanishes = old && may_vanish(object);
+  const store::Revision seen = old ? old->revision : 0;
+  store::Write write =
+      vanishes ? make_write(resource, object, seen) : make_write(resource, std::move(object), seen);
+  write.remove = vanishes;
+  const store::Outcome outcome = write_to(store_, std::move(write));
   if (!outcome.kept) return {};
   Written written{view_text(*outcome.object, resource), !old, std::move(change.warnings)};
   // The last state is answered with the revision its reader knows.
@@ -396,7 +417,7 @@ void Objects::amend(const Place& place, const std::function<bool(Json& object)>&
     if (!change(object)) return;
     store::Write write = make_write(*storage, object, kept->revision);
     write.remove = may_vanish(object);
-    if (store_.write(std::move(write)).kept) return;
+    if (write_to(store_, std::move(write)).kept) return;
   }
   fail(Code::conflict, "{} '{}' changes too fast", place.resource.plural, place.name);
 }

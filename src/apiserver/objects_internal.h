@@ -31,4 +31,8 @@ struct Objects::Change {
 
 store::Key key_of(const Place& place);
 
+// What the store says. A disk without room is thrown as a 500, as kube-apiserver does when its
+// store is full: nobody should try again in a second, as after a 429.
+store::Outcome write_to(store::Store& store, store::Write write);
+
 }  // namespace hearth::apiserver
