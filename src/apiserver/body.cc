@@ -81,10 +81,10 @@ void check_type(const Json& object, std::string_view api_version, std::string_vi
 
 std::string manager_of(const Call& call) {
   const std::string_view asked = call.query.text("fieldManager");
-  if (!asked.empty()) return std::string(asked);
+  if (!asked.empty()) return to_utf8(asked);
   const std::string_view agent = call.request.headers.value("User-Agent");
   const std::string_view name = agent.substr(0, agent.find('/'));
-  return name.empty() ? "unknown" : std::string(name);
+  return name.empty() ? "unknown" : to_utf8(name);
 }
 
 void check_manager(std::string_view manager, const model::GroupKind& options) {
@@ -115,6 +115,39 @@ FieldValidation validation_of(std::string_view text, const model::GroupKind& opt
   model::throw_invalid(options, "",
                        {model::not_supported("fieldValidation", json_quote(text),
                                              {"", "Ignore", "Strict", "Warn"})});
+}
+
+// A misunderstood option must not cost an object.
+void check_delete_body(const Json& body) {
+  const auto refuse = [](std::string_view what, std::string_view type) {
+    model::throw_bad_request(fmt::format("DeleteOptions: {} must be {}", what, type));
+  };
+  const auto check = [&](std::initializer_list<std::string_view> path, bool (*fits)(const Json&),
+                         std::string_view type) {
+    const Json* value = model::find(body, path);
+    if (value && !value->is_null() && !fits(*value)) refuse(*std::prev(path.end()), type);
+  };
+  const auto is_text = [](const Json& value) { return value.is_string(); };
+  const auto is_flag = [](const Json& value) { return value.is_bool(); };
+  const auto is_object = [](const Json& value) { return value.is_object(); };
+  const auto is_number = [](const Json& value) { return model::as_integer(value).has_value(); };
+  const auto are_texts = [](const Json& value) {
+    return value.is_array() &&
+           std::ranges::all_of(value.get_array(), [](const Json& one) { return one.is_string(); });
+  };
+  if (!body.is_object()) refuse("the body", "an object");
+  check({"kind"}, is_text, "a string");
+  check({"apiVersion"}, is_text, "a string");
+  check({"gracePeriodSeconds"}, is_number, "a whole number");
+  check({"propagationPolicy"}, is_text, "a string");
+  check({"orphanDependents"}, is_flag, "true or false");
+  check({"dryRun"}, are_texts, "a list of strings");
+  check({"preconditions"}, is_object, "an object");
+  check({"preconditions", "uid"}, is_text, "a string");
+  check({"preconditions", "resourceVersion"}, is_text, "a string");
+  const std::string_view kind = model::text_at(body, {"kind"});
+  if (!kind.empty() && kind != "DeleteOptions")
+    model::throw_bad_request(fmt::format("{} cannot be handled as a DeleteOptions", kind));
 }
 
 void check_propagation(const DeleteOptions& options, std::optional<bool> orphans) {
@@ -173,6 +206,7 @@ DeleteOptions read_delete_options(const Call& call) {
   orphans = call.query.optional_flag("orphanDependents");
   if (!call.request.body.empty()) {
     const Json body = decode(call, "DeleteOptions").value;
+    check_delete_body(body);
     if (const auto grace = model::number_at(body, {"gracePeriodSeconds"}))
       options.grace_seconds = grace;
     if (const std::string_view policy = model::text_at(body, {"propagationPolicy"});

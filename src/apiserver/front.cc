@@ -1,5 +1,7 @@
 #include "apiserver/front.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "apiserver/body.h"
@@ -118,6 +120,13 @@ http::Response Front::refuse(const std::exception& failure, bool is_pretty) {
     status = model::status_of(*error);
   } else {
     status.message = failure.what();
+  }
+  // Names and bodies come from outside; whatever they are, the answer is JSON.
+  status.message = to_utf8(status.message);
+  status.name = to_utf8(status.name);
+  for (model::StatusCause& cause : status.causes) {
+    cause.message = to_utf8(cause.message);
+    cause.field = to_utf8(cause.field);
   }
   if (status.code >= 500) log::debug("a request failed", {{"why", status.message}});
   const Json json = model::to_json(status);
@@ -294,9 +303,17 @@ http::Response Front::render_object(const Call& call, unsigned status,
 }
 
 http::Response Front::render_written(const Call& call, Written written) const {
+  // As much as clients and proxies take in heads.
+  constexpr std::size_t kMostWarnings = 32;
+  constexpr std::size_t kMostWarningBytes = 4096;
   http::Response response = render_object(call, written.created ? 201 : 200, written.text);
-  for (const std::string& warning : written.warnings)
-    response.headers.add("Warning", fmt::format("299 - {}", json_quote(warning)));
+  std::size_t bytes = 0;
+  for (std::size_t at = 0; at < std::min(written.warnings.size(), kMostWarnings); ++at) {
+    const std::string quoted = json_quote(written.warnings[at]);
+    bytes += quoted.size();
+    if (bytes > kMostWarningBytes) break;
+    response.headers.add("Warning", "299 - " + quoted);
+  }
   return response;
 }
 

@@ -240,7 +240,10 @@ void Server::start() {
   net::Router router;
   router.add_stream("*", "/{path...}", std::bind_front(&State::serve, &state));
   router.set_error_renderer([](const net::Problem& problem, const net::Request&) {
-    return Front::refuse(Error(problem.code, problem.message), /*is_pretty=*/false);
+    model::Status status = model::status_of(Error(problem.code, problem.message));
+    status.code = problem.status;
+    if (problem.status == 413) status.reason = "RequestEntityTooLarge";
+    return Front::refuse(model::StatusError(std::move(status)), /*is_pretty=*/false);
   });
   net::ServerOptions http;
   http.address = state.options.address;

@@ -1,5 +1,6 @@
 #include "base/json_text.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include <fmt/format.h>
@@ -59,6 +60,20 @@ std::string json_quote(std::string_view text) {
     text.remove_prefix(length);
   }
   return quoted + '"';
+}
+
+std::string to_utf8(std::string_view text) {
+  std::string clean;
+  clean.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    if (length == 0)
+      clean += "\xEF\xBF\xBD";
+    else
+      clean += text.substr(0, length);
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return clean;
 }
 
 }  // namespace hearth

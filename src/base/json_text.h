@@ -10,4 +10,7 @@ namespace hearth {
 // always valid JSON.
 std::string json_quote(std::string_view text);
 
+// `text` with U+FFFD for every byte that is not UTF-8.
+std::string to_utf8(std::string_view text);
+
 }  // namespace hearth

@@ -53,6 +53,7 @@ TEST(JsonText, IsAlwaysValid) {
   EXPECT_EQ(json_quote("größe"), "\"größe\"");
   EXPECT_EQ(json_quote("\xff\xc0\xaf"), R"("\ufffd\ufffd\ufffd")");
   EXPECT_EQ(json_quote("\xed\xa0\x80"), R"("\ufffd\ufffd\ufffd")");  // a surrogate
+  EXPECT_EQ(to_utf8("gr\xC3\xB6\xC3"), "gr\xC3\xB6\xEF\xBF\xBD");
 }
 
 TEST(Log, QuotesWhatCouldBeMistaken) {

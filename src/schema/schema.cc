@@ -80,7 +80,8 @@ class Pruner {
   explicit Pruner(std::vector<std::string>* unknown) : unknown_(unknown) {}
 
   void prune(Json& value, const Schema& schema) {
-    if (JsonObject* object = value.if_object())
+    // A value of another type stays as it is, for validation to see.
+    if (JsonObject* object = value.if_object(); object && schema.type != Type::array)
       prune_object(*object, schema);
     else if (JsonArray* array = value.if_array(); array && schema.items)
       prune_array(*array, *schema.items);
