@@ -150,6 +150,8 @@ void restore(const std::string& backup, const std::string& path) {
   remove_store_file(part);
   OnFailure clean_up([&] { remove_store_file(part); });
   copy_file(backup, part);
+  // To SQLite it would be a new store.
+  if (std::filesystem::is_empty(part)) fail(Code::invalid, "'{}' is empty: no backup", backup);
   if (::access(wal_of(backup).c_str(), F_OK) == 0) copy_file(wal_of(backup), wal_of(part));
   Revision newest = kFirstRevision;
   {

@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <thread>
 
@@ -107,6 +109,14 @@ TEST_F(StoreFilesTest, RestoresOnlyToWhereNothingIs) {
   EXPECT_EQ(error_of([&] { restore(folder_ + "/none", folder_ + "/other"); }).code(),
             Code::not_found);
   EXPECT_EQ(Store(options()).find(pod("a"))->text, "x");
+}
+
+TEST_F(StoreFilesTest, AnEmptyFileIsNoBackup) {
+  const std::string empty = folder_ + "/empty";
+  std::ofstream{empty};
+
+  EXPECT_EQ(error_of([&] { restore(empty, path()); }).code(), Code::invalid);
+  EXPECT_FALSE(std::filesystem::exists(path()));
 }
 
 TEST_F(StoreFilesTest, FilesAreForTheirOwnerOnly) {
