@@ -5,6 +5,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <fmt/format.h>
 
+#include "apiserver/backups.h"
 #include "apiserver/body.h"
 #include "apiserver/crds.h"
 #include "apiserver/front.h"
@@ -52,6 +53,11 @@ Served make_served(const std::vector<Json>& definitions, const Catalogue* previo
   return served;
 }
 
+// As it stands in a URL.
+std::string bracketed(const std::string& address) {
+  return address.find(':') == std::string::npos ? address : '[' + address + ']';
+}
+
 bool is_pod_stream(const Call& call) {
   if (!call.resource || call.resource->store_name != "pods" || call.path->name.empty())
     return false;
@@ -92,7 +98,8 @@ struct Server::State {
                .definitions_changed = [this] { read_definitions(); },
                .address = {}}),
         local(front, gate.admin()),
-        workers(options.workers, kMostWaitingWrites) {}
+        workers(options.workers, kMostWaitingWrites),
+        backups(store, folder) {}
 
   static std::vector<std::string> server_names(const ServerOptions& options) {
     std::vector<std::string> names = options.names;
@@ -164,6 +171,14 @@ struct Server::State {
       }
     } else if (!refusal && call->is_watch && call->resource) {
       co_await serve_watch(front, *call, stream);
+    } else if (!refusal && request.path == kBackupPath && request.method == "GET") {
+      linux::Fd copy;
+      try {
+        copy = co_await workers.run([&] { return backups.copy(); });
+      } catch (const Error& failure) {
+        refusal = Front::refuse(failure, call->is_pretty);
+      }
+      if (!refusal) co_await Backups::send(std::move(copy), stream, workers);
     } else if (!refusal) {
       co_await serve_whole(request, *call, stream);
     }
@@ -218,6 +233,7 @@ struct Server::State {
   LocalClient local;
   remote::NoNode no_node;
   net::Workers workers;
+  Backups backups;
   std::unique_ptr<net::Server> http;
   std::string kubeconfig;
 };
@@ -248,12 +264,13 @@ void Server::start() {
   net::ServerOptions http;
   http.address = state.options.address;
   http.port = state.options.port;
+  http.listen_fd = std::exchange(state.options.listen_fd, -1);
   http.threads = state.options.io_threads;
   http.max_connections = kMostConnections;
   http.tls = state.gate.tls();
   state.http = std::make_unique<net::Server>(std::move(http), std::move(router));
   state.http->start();
-  state.front.set_address(fmt::format("{}:{}", state.options.address, port()));
+  state.front.set_address(fmt::format("{}:{}", bracketed(state.options.address), port()));
   state.kubeconfig = state.gate.write_kubeconfig(url());
   state.housekeeper.start();
 }
@@ -269,7 +286,7 @@ std::uint16_t Server::port() const {
 }
 
 std::string Server::url() const {
-  return fmt::format("https://{}:{}", state_->options.address, port());
+  return fmt::format("https://{}:{}", bracketed(state_->options.address), port());
 }
 
 const std::string& Server::kubeconfig_path() const {

@@ -22,7 +22,9 @@ namespace hearth::apiserver {
 struct ServerOptions {
   std::string state_dir;  // kept: the store, the authority, the admin's token and kubeconfig
   std::string address = "127.0.0.1";
-  std::uint16_t port = 0;          // 0: any that is free
+  std::uint16_t port = 0;  // 0: any that is free
+  // A socket that listens already, owned from now on; `address` is then where clients find it.
+  int listen_fd = -1;
   std::string admin_token;         // empty: the kept one, made if there is none
   std::vector<std::string> names;  // others that clients may call this machine
   // Where pods run; null: nowhere. Must outlive the server.
