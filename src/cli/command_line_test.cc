@@ -114,6 +114,43 @@ TEST(CommandLineTest, UpTakesPorts) {
   EXPECT_EQ(options.listen, "::1");
 }
 
+TEST(CommandLineTest, ApiserverTakesAPortAndAToken) {
+  const auto options = parse<ApiServerOptions>(
+      {"apiserver", "--kube-port", "0", "--token", "t", "--listen", "::1", "--state-dir", "/a"});
+
+  EXPECT_EQ(options.kube_port, 0);
+  EXPECT_EQ(options.token, "t");
+  EXPECT_EQ(options.listen, "::1");
+  EXPECT_EQ(options.state_dir, "/a");
+  EXPECT_EQ(parse<ApiServerOptions>({"apiserver"}).kube_port, 6443);
+  EXPECT_NE(complaint({"apiserver", "--kube-port", "65536"}).find("--kube-port"),
+            std::string::npos);
+  EXPECT_NE(complaint({"apiserver", "--log-level", "loud"}).find("warning"), std::string::npos);
+  EXPECT_NE(complaint({"apiserver", "extra"}).find("'extra'"), std::string::npos);
+  EXPECT_NE(complaint({"apiserver", "--token", ""}).find("--token"), std::string::npos);
+  EXPECT_NE(complaint({"apiserver", "--token", "a b"}).find("--token"), std::string::npos);
+}
+
+TEST(CommandLineTest, EveryWordBehindKubectlIsKubectls) {
+  const auto options =
+      parse<KubectlOptions>({"--state-dir", "/a", "kubectl", "get", "--help", "-o", "json"});
+
+  EXPECT_EQ(options.state_dir, "/a");
+  EXPECT_EQ(options.words, (Words{"get", "--help", "-o", "json"}));
+  EXPECT_TRUE(parse<KubectlOptions>({"kubectl"}).words.empty());
+}
+
+TEST(CommandLineTest, BackupAndRestoreTakeOneFile) {
+  EXPECT_EQ(parse<BackupOptions>({"backup", "f"}).file, "f");
+  EXPECT_EQ(parse<RestoreOptions>({"restore", "f"}).file, "f");
+  EXPECT_FALSE(parse<RestoreOptions>({"restore", "f"}).replace);
+  EXPECT_TRUE(parse<RestoreOptions>({"restore", "--replace", "f"}).replace);
+  EXPECT_NE(complaint({"backup"}).find("FILE"), std::string::npos);
+  EXPECT_NE(complaint({"restore"}).find("FILE"), std::string::npos);
+  EXPECT_NE(complaint({"backup", "a", "b"}).find("'b'"), std::string::npos);
+  EXPECT_NE(complaint({"restore", "a", "b"}).find("'b'"), std::string::npos);
+}
+
 TEST(CommandLineTest, RunTakesSurfaces) {
   using guest::Surface;
   const auto options =

@@ -13,6 +13,9 @@ namespace hearth::cli {
 
 inline constexpr const char* kEngineFolder = "engine";
 inline constexpr const char* kEndpointsFile = "endpoints.json";
+// Written by the API server, for its admin alone.
+inline constexpr const char* kKubeconfigFile = "admin.kubeconfig";
+inline constexpr const char* kAdminTokenFile = "admin.token";
 
 // URLs; empty for a part that this engine does not have.
 struct Endpoints {

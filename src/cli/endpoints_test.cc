@@ -81,7 +81,7 @@ TEST_F(EndpointsTest, KubeconfigIsNamedOnceItIsThere) {
   const Endpoints endpoints{.kube = "https://h:1"};
   EXPECT_EQ(environment_lines(dir_, endpoints).find("KUBECONFIG"), std::string::npos);
 
-  std::ofstream(dir_ / kEngineFolder / "kubeconfig") << "x";
+  std::ofstream(dir_ / kKubeconfigFile) << "x";
   EXPECT_NE(environment_lines(dir_, endpoints).find("KUBECONFIG"), std::string::npos);
 }
 

@@ -14,7 +14,7 @@ std::string environment_lines(const std::string& state_dir, const Endpoints& end
     if (!value.empty()) text += fmt::format("export {}={}\n", name, shell_quote(value));
   };
   add("HEARTH_STATE_DIR", state_dir);
-  const std::string kubeconfig = fmt::format("{}/{}/kubeconfig", state_dir, kEngineFolder);
+  const std::string kubeconfig = fmt::format("{}/{}", state_dir, kKubeconfigFile);
   if (!endpoints.kube.empty() && ::access(kubeconfig.c_str(), R_OK) == 0)
     add("KUBECONFIG", kubeconfig);
   add("HEARTH_API_URL", endpoints.api);

@@ -215,6 +215,7 @@ Examples:
      .footer =
          R"(Everything behind the verb is kubectl's. It needs a kubectl on this machine and an engine
 that runs, and is the same as: KUBECONFIG=DIR/admin.kubeconfig kubectl ...
+Its exit code is kubectl's; kubectl's own help is 'hearth kubectl help'.
 
 Examples:
   hearth kubectl get sandboxes -A
@@ -225,8 +226,8 @@ Examples:
      .usage = "[OPTIONS]",
      .footer =
          R"(Keeps objects, and nothing acts on them but garbage collection and namespaces that end.
-Needs no root. DIR/admin.kubeconfig and DIR/admin.token are written for their owner alone.
-Ctrl-C or SIGTERM end it.
+Needs no root. DIR/admin.kubeconfig and DIR/admin.token are written for their owner alone, and
+DIR/endpoints.json tells where it listens. Ctrl-C or SIGTERM end it.
 
 Examples:
   hearth apiserver --state-dir /tmp/api --kube-port 0
@@ -234,14 +235,18 @@ Examples:
     {.name = "backup",
      .summary = "write all objects of the Kubernetes API to a file",
      .usage = "FILE",
-     .footer = R"(Keys and certificates are not in it: they stay in the state folder.
+     .footer =
+         R"(Of an engine that runs, by asking it, or of one that does not. The file is its owner's
+alone: secrets are in it. Keys and certificates are not: they stay in the state folder.
 
 Examples:
   hearth backup objects-monday.db)"},
     {.name = "restore",
      .summary = "put the objects of a backup back",
      .usage = "[OPTIONS] FILE",
-     .footer = R"(Not while an engine runs. The file is verified first, as a whole.
+     .footer =
+         R"(Not while an engine runs. The file is verified first, as a whole; what was there is
+kept beside it.
 
 Examples:
   hearth restore objects-monday.db

@@ -36,11 +36,9 @@ struct RestoreOptions {
 int apiserver(const ApiServerOptions& options);
 // Becomes kubectl; returns only if that fails.
 int kubectl(const KubectlOptions& options);
+// Of an engine that runs, by asking it; else of what is there.
 int backup(const BackupOptions& options);
+// Only where no engine runs. What is there is touched once the backup has been verified.
 int restore(const RestoreOptions& options);
-
-// Names in a state folder: the engine's own files are a folder below, with links to these two.
-inline constexpr const char* kKubeconfigFile = "admin.kubeconfig";
-inline constexpr const char* kAdminTokenFile = "admin.token";
 
 }  // namespace hearth::cli

@@ -1,4 +1,5 @@
 // The words of the verbs in kube.h.
+#include <algorithm>
 #include <limits>
 
 #include "base/log.h"
@@ -17,19 +18,33 @@ std::string take_file(const Parser& parser, std::vector<std::string> words, cons
   return file;
 }
 
+// What fits into the Authorization header that it comes back in (RFC 6750, 2.1).
+void check_token(const std::string& token) {
+  constexpr std::string_view kOthers = "-._~+/=";
+  const auto fits = [&](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           kOthers.find(c) != std::string_view::npos;
+  };
+  if (token.empty() || !std::ranges::all_of(token, fits))
+    fail(Code::invalid, "--token: letters, digits and any of {}, and at least one", kOthers);
+}
+
 }  // namespace
 
 Order parse_apiserver(const CommandLine& line) {
   Parser parser(line);
   ApiServerOptions options;
+  std::vector<std::string> tokens;
   std::string port = std::to_string(options.kube_port);
   parser.option("--listen", options.listen, "ADDR", "address to listen on [127.0.0.1]");
   parser.option("--kube-port", port, "N", "port [6443]; 0: any free one");
-  parser.option("--token", options.token, "TOKEN",
-                "the admin's, for tests: whoever lists processes sees it [a kept, random one]");
+  parser.options("--token", tokens, "TOKEN",
+                 "the admin's, for tests: whoever lists processes sees it [a kept, random one]");
   parser.option("--log-format", options.log_format, "FORMAT", "text or json [text]");
   parser.option("--log-level", options.log_level, "LEVEL", "debug, info, warning or error [info]");
   parser.refuse_words(parser.parse());
+  for (const std::string& token : tokens) check_token(token);
+  if (!tokens.empty()) options.token = tokens.back();
   options.state_dir = parser.state_dir();
   options.kube_port = static_cast<std::uint16_t>(
       parse_count("--kube-port", port, std::numeric_limits<std::uint16_t>::max()));
@@ -38,8 +53,9 @@ Order parse_apiserver(const CommandLine& line) {
   return options;
 }
 
-// Everything behind the verb is kubectl's, --help too.
+// Everything behind the verb is kubectl's, but for a lone --help: kubectl's own is 'kubectl help'.
 Order parse_kubectl(const CommandLine& line) {
+  if (line.rest == std::vector<std::string>{"--help"}) Parser(line).parse();
   return KubectlOptions{.state_dir = find_state_dir(line.state_dir), .words = line.rest};
 }
 

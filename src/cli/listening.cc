@@ -29,7 +29,11 @@ Addresses parse_address(const std::string& address, std::uint16_t port) {
 // Where a client on this machine finds what listens on `address`.
 std::string reachable(const std::string& address) {
   if (address == "0.0.0.0") return "127.0.0.1";
-  if (address == "::") return "[::1]";
+  return address == "::" ? "::1" : address;
+}
+
+// As it stands in a URL.
+std::string bracketed(const std::string& address) {
   return address.find(':') == std::string::npos ? address : '[' + address + ']';
 }
 
@@ -63,8 +67,9 @@ Listening listen_on(const std::string& address, std::uint16_t port, const std::s
       fail(Code::invalid, "--listen: '{}' is not an address of this machine", address);
     throw_errno("listen on port {} of {} ({})", port, address, port_flag);
   }
-  std::string url = fmt::format("http://{}:{}", reachable(address), bound_port(socket.get()));
-  return {.socket = std::move(socket), .url = std::move(url)};
+  std::string found_at = reachable(address);
+  std::string url = fmt::format("http://{}:{}", bracketed(found_at), bound_port(socket.get()));
+  return {.socket = std::move(socket), .address = std::move(found_at), .url = std::move(url)};
 }
 
 }  // namespace hearth::cli

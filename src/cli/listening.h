@@ -10,7 +10,8 @@ namespace hearth::cli {
 
 struct Listening {
   linux::Fd socket;
-  std::string url;  // http://ADDRESS:PORT, with an address that can be connected to
+  std::string address;  // that a client on this machine can connect to
+  std::string url;      // http://ADDRESS:PORT
 };
 
 // Throws Error(invalid) for what is no address, Error(already_exists) for a port that is taken;

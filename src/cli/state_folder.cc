@@ -49,11 +49,24 @@ void check_owner(const std::string& state_dir, const struct stat& status) {
        state_dir, status.st_uid);
 }
 
+// What an engine keeps (objects, keys) is of use to the same user only, and not for root to give
+// away: it cannot know how the files came to be there.
+void check_engine_owner(int folder_fd, EngineUser user) {
+  struct stat status{};
+  if (::fstat(folder_fd, &status) != 0) throw_errno("stat folder '{}'", kEngineFolder);
+  if (status.st_uid == user.uid || linux::list_folder(folder_fd).empty()) return;
+  fail(Code::conflict,
+       "the files in '{}' of the state folder belong to user {}, and this engine would be user {}: "
+       "name that one with --user, or give the files away with 'chown -R'",
+       kEngineFolder, status.st_uid, user.uid);
+}
+
 void make_engine_folder(int dir_fd, EngineUser user) {
   if (::mkdirat(dir_fd, kEngineFolder, kPrivateMode) != 0 && errno != EEXIST)
     throw_errno("make folder '{}'", kEngineFolder);
   const linux::Fd folder =
       linux::open_at(dir_fd, kEngineFolder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  check_engine_owner(folder.get(), user);
   if (::fchown(folder.get(), user.uid, user.gid) != 0)
     throw_errno("give folder '{}' to user {}", kEngineFolder, user.uid);
   if (::fchmod(folder.get(), kPrivateMode) != 0) throw_errno("close folder '{}'", kEngineFolder);
@@ -61,11 +74,10 @@ void make_engine_folder(int dir_fd, EngineUser user) {
   linux::remove_all_at(folder.get(), kEndpointsFile);
 }
 
-void make_endpoints_link(int dir_fd) {
-  linux::remove_all_at(dir_fd, kEndpointsFile);
-  const std::string target = fmt::format("{}/{}", kEngineFolder, kEndpointsFile);
-  if (::symlinkat(target.c_str(), dir_fd, kEndpointsFile) != 0)
-    throw_errno("link '{}'", kEndpointsFile);
+void make_link(int dir_fd, const char* name) {
+  linux::remove_all_at(dir_fd, name);
+  const std::string target = fmt::format("{}/{}", kEngineFolder, name);
+  if (::symlinkat(target.c_str(), dir_fd, name) != 0) throw_errno("link '{}'", name);
 }
 
 }  // namespace
@@ -106,7 +118,14 @@ void claim_state_folder(const std::string& state_dir, EngineUser user) {
     throw_errno("close state folder '{}'", state_dir);
   }
   make_engine_folder(folder.get(), user);
-  make_endpoints_link(folder.get());
+  for (const char* name : {kEndpointsFile, kKubeconfigFile, kAdminTokenFile})
+    make_link(folder.get(), name);
+}
+
+std::optional<EngineUser> find_engine_owner(const std::string& state_dir) {
+  struct stat status{};
+  if (::lstat((state_dir + "/" + kEngineFolder).c_str(), &status) != 0) return std::nullopt;
+  return EngineUser{.uid = status.st_uid, .gid = status.st_gid};
 }
 
 }  // namespace hearth::cli

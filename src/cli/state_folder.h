@@ -2,11 +2,12 @@
 //
 //   DIR/                 root's, and the engine may pass through; the engine's own without root
 //   DIR/engine.lock      held for life by the engine; tells its pid
-//   DIR/endpoints.json   link into engine/
+//   DIR/endpoints.json, DIR/admin.kubeconfig, DIR/admin.token   links into engine/
 //   DIR/engine/          the engine's files, closed to everyone else
 //   DIR/runtime.sock, DIR/runtime/   the runtime's
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "cli/engine_user.h"
@@ -23,8 +24,12 @@ void make_state_folder(const std::string& state_dir);
 // has it.
 linux::Fd lock_state_folder(const std::string& state_dir);
 
-// Sets owner and mode of DIR, makes the engine's folder and the link, removes what an engine that
-// was killed left behind. Only under the lock.
+// Sets owner and mode of DIR, makes the engine's folder and the links, removes what an engine that
+// was killed left behind. Only under the lock. Throws Error(conflict) for an engine's folder with
+// files of another user: the engine could not use them.
 void claim_state_folder(const std::string& state_dir, EngineUser user);
+
+// Whose the engine's folder in DIR is; nothing where there is none yet.
+std::optional<EngineUser> find_engine_owner(const std::string& state_dir);
 
 }  // namespace hearth::cli

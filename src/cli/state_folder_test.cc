@@ -52,7 +52,8 @@ TEST_F(StateFolderTest, IsMadeWithEverythingAnEngineNeeds) {
 
   EXPECT_EQ(mode_of(dir_), ::geteuid() == 0 ? 0710U : 0700U);
   EXPECT_EQ(mode_of(dir_ / kEngineFolder), 0700U);
-  EXPECT_TRUE(fs::is_symlink(dir_ / kEndpointsFile));
+  for (const char* name : {kEndpointsFile, kKubeconfigFile, kAdminTokenFile})
+    EXPECT_EQ(fs::read_symlink(dir_ / name), fs::path(kEngineFolder) / name);
   write_endpoints(dir_, {.metrics = "http://h"});
   EXPECT_TRUE(fs::exists(dir_ / kEndpointsFile));
 }
@@ -88,6 +89,19 @@ TEST_F(StateFolderTest, TheNextEngineFindsNothingOfOneThatWasKilled) {
   claim_state_folder(dir_, self_);
 
   EXPECT_FALSE(find_endpoints(dir_));
+}
+
+TEST_F(StateFolderTest, FilesOfAnotherEngineUserAreNotTakenOver) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  make_state_folder(dir_);
+  const linux::Fd lock = lock_state_folder(dir_);
+  claim_state_folder(dir_, {.uid = 12345, .gid = 12345});
+  claim_state_folder(dir_, {.uid = 12346, .gid = 12346});  // nothing is in there yet
+  std::ofstream(dir_ / kEngineFolder / "objects") << "x";
+
+  EXPECT_EQ(code_of([&] { claim_state_folder(dir_, {.uid = 12345, .gid = 12345}); }),
+            Code::conflict);
+  claim_state_folder(dir_, {.uid = 12346, .gid = 12346});
 }
 
 TEST_F(StateFolderTest, AFolderInUseForSomethingElseIsLeftAlone) {

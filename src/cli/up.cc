@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <thread>
 
 #include "base/error.h"
@@ -11,6 +12,7 @@
 #include "cli/demo.h"
 #include "cli/endpoints.h"
 #include "cli/engine_user.h"
+#include "cli/kube_endpoint.h"
 #include "cli/listening.h"
 #include "cli/metrics.h"
 #include "cli/runtime_process.h"
@@ -146,6 +148,7 @@ int up(const UpOptions& options) {
   const linux::Fd lock = lock_state_folder(options.state_dir);
   claim_state_folder(options.state_dir, user);
   Listening metrics = listen_on(options.listen, options.metrics_port, "--metrics-port");
+  Listening kube = listen_on(options.listen, options.kube_port, "--kube-port");
 
   const RuntimeFound runtime = ensure_runtime({.state_dir = options.state_dir,
                                                .owner = user.uid,
@@ -164,7 +167,12 @@ int up(const UpOptions& options) {
   tell_what_was_found(runtime, options.state_dir);
   tell_what_is_warm(runtime, options.warm);
   const MetricsEndpoint endpoint(std::move(metrics.socket), options.state_dir, started);
-  const Endpoints endpoints{.metrics = metrics.url};
+  auto api = std::make_unique<KubeEndpoint>(KubeEndpointOptions{.state_dir = options.state_dir,
+                                                                .listening = std::move(kube),
+                                                                .listen = options.listen,
+                                                                .token = {},
+                                                                .has_sandboxes = true});
+  const Endpoints endpoints{.kube = api->url(), .metrics = metrics.url};
   write_endpoints(options.state_dir, endpoints);
   say("ready {} state-dir={}", describe(endpoints), options.state_dir);
   leave.release();
@@ -175,7 +183,9 @@ int up(const UpOptions& options) {
       log::error("the demonstration failed", {{"error", error.what()}});
     }
   }
-  return end(wait_for_ending(signals, watched), options, signals);
+  const Ending ending = wait_for_ending(signals, watched);
+  api.reset();  // first: whoever asks it would be told of sandboxes that are about to end
+  return end(ending, options, signals);
 }
 
 }  // namespace hearth::cli

@@ -37,9 +37,13 @@ class EngineTest(unittest.TestCase):
 
     def test_tells_where_it_serves(self):
         endpoints = self.engine.endpoints()
-        self.assertEqual(set(endpoints), {"metrics"})
-        self.assertIn(endpoints["metrics"], self.engine.said())
-        self.assertEqual(os.stat(f"{self.engine.state_dir}/endpoints.json").st_mode & 0o777, 0o600)
+        self.assertEqual(set(endpoints), {"kube", "metrics"})
+        for name in endpoints:
+            self.assertIn(f" {name}={endpoints[name]} ", self.engine.said())
+        for name in ("endpoints.json", "admin.kubeconfig", "admin.token"):
+            status = os.stat(f"{self.engine.state_dir}/{name}")
+            self.assertEqual(status.st_mode & 0o777, 0o600)
+            self.assertEqual(status.st_uid, os.stat(f"/proc/{self.engine.process.pid}").st_uid)
         with urllib.request.urlopen(endpoints["metrics"] + "/healthz", timeout=5) as answer:
             self.assertEqual(answer.status, 200)
         self.make_one()
@@ -50,6 +54,7 @@ class EngineTest(unittest.TestCase):
         lines = self.engine.hearth("env").stdout.splitlines()
         self.assertIn(f"export HEARTH_STATE_DIR={self.engine.state_dir}", lines)
         self.assertTrue(any(line.startswith("export HEARTH_METRICS_URL=") for line in lines), lines)
+        self.assertIn(f"export KUBECONFIG={self.engine.state_dir}/admin.kubeconfig", lines)
         script = self.engine.hearth("env").stdout + 'echo "$HEARTH_STATE_DIR"'
         self.assertEqual(subprocess.check_output(["sh", "-c", script], text=True).strip(), self.engine.state_dir)
 
@@ -64,25 +69,27 @@ class EngineTest(unittest.TestCase):
         self.assertEqual(os.stat(f"{self.engine.state_dir}/runtime").st_mode & 0o777, 0o700)
 
     def test_a_second_engine_refuses(self):
-        second = subprocess.run([HEARTH, "up", "--state-dir", self.engine.state_dir, "--metrics-port", "0"],
+        second = subprocess.run([HEARTH, "up", "--state-dir", self.engine.state_dir, "--metrics-port", "0",
+                                 "--kube-port", "0"],
                                 capture_output=True, text=True, timeout=20)
         self.assertEqual(second.returncode, 1)
         self.assertIn(str(self.engine.process.pid), second.stderr)
         self.assertEqual(self.engine.hearth("ls").returncode, 0)
 
     def test_a_busy_port_is_named(self):
-        with socket.socket() as busy:
-            busy.bind(("127.0.0.1", 0))
-            busy.listen()
-            port = str(busy.getsockname()[1])
-            other = Engine()
-            self.addCleanup(other.remove)
-            result = subprocess.run([HEARTH, "up", "--state-dir", other.state_dir, "--metrics-port", port],
-                                    capture_output=True, text=True, timeout=20)
-        self.assertNotEqual(result.returncode, 0)
-        self.assertIn(port, result.stderr)
-        self.assertIn("--metrics-port", result.stderr)
-        self.assertIsNone(other.runtime_pid())
+        for flag, free in (("--metrics-port", "--kube-port"), ("--kube-port", "--metrics-port")):
+            with self.subTest(flag=flag), socket.socket() as busy:
+                busy.bind(("127.0.0.1", 0))
+                busy.listen()
+                port = str(busy.getsockname()[1])
+                other = Engine()
+                self.addCleanup(other.remove)
+                result = subprocess.run([HEARTH, "up", "--state-dir", other.state_dir, flag, port, free, "0"],
+                                        capture_output=True, text=True, timeout=20)
+                self.assertNotEqual(result.returncode, 0)
+                self.assertIn(port, result.stderr)
+                self.assertIn(flag, result.stderr)
+                self.assertIsNone(other.runtime_pid())
 
     def test_ctrl_c_leaves_nothing(self):
         self.make_one()

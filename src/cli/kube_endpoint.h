@@ -1,0 +1,35 @@
+// The Kubernetes API of an engine: with its sandboxes behind pods, or alone.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cli/listening.h"
+
+namespace hearth::cli {
+
+struct KubeEndpointOptions {
+  std::string state_dir;
+  Listening listening;
+  std::string listen;          // as the user wrote it: one more name of the server
+  std::string token;           // the admin's; empty: the kept one, or a new one
+  bool has_sandboxes = false;  // exec, logs and port-forward lead to those of the runtime
+};
+
+class KubeEndpoint {
+ public:
+  // Serves until it is destroyed. Writes into the engine's folder only, as whoever we are now.
+  // Throws Error for objects that are damaged or in use.
+  explicit KubeEndpoint(KubeEndpointOptions options);
+  KubeEndpoint(const KubeEndpoint&) = delete;
+  KubeEndpoint& operator=(const KubeEndpoint&) = delete;
+  ~KubeEndpoint();
+
+  std::string url() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace hearth::cli
