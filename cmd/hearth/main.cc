@@ -1,7 +1,8 @@
 // hearth: the command line. `hearth up` is the engine; every other verb talks to one.
 //
-// Threads: one, and for `up` also: one serves HTTP, one asks the runtime on its behalf, and at the
-// end one waits for the runtime to finish while the main thread goes on answering signals.
+// Threads: one, and for `up` also: one serves metrics, one asks the runtime on its behalf, those of
+// the Kubernetes API (apiserver/server.h, cli/kube_endpoint.cc), and at the end one waits for the
+// runtime to finish while the main thread goes on answering signals.
 #include <fcntl.h>
 #include <unistd.h>
 
