@@ -120,7 +120,7 @@ class Kubectl:
     def start_kubectl(self, *words, **kwargs):
         process = subprocess.Popen([self.program, *words], env=self.env(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                    text=True, **kwargs)
-        self.addCleanup(lambda: (process.kill(), process.communicate()))
+        self.addCleanup(lambda: (process.kill(), process.wait(), process.stdout.close(), process.stdin and process.stdin.close()))
         return process
 
     # exec
@@ -155,7 +155,7 @@ class Kubectl:
         self.assertEqual(screen.exit_code(), 9)
 
     def test_ctrl_c_reaches_the_command_and_not_kubectl(self):
-        screen = Screen(self, "exec", "-it", "talk", "--", "sh", "-c", "trap 'echo stopped; exit 5' INT; echo ready; sleep 1000")
+        screen = Screen(self, "exec", "-it", "talk", "--", "sh", "-c", "trap 'echo stopped; exit 5' INT; echo ready; while :; do sleep 0.1; done")
         screen.wait_for("ready")
         screen.type("\x03")
         screen.wait_for("stopped")
@@ -255,15 +255,13 @@ class Kubectl:
                 self.assertEqual(connection.recv(100), b"")
             except ConnectionError:
                 pass
-        wait_until(lambda: select.select([process.stdout], [], [], 0)[0], 20, "a word about it")
-        os.set_blocking(process.stdout.fileno(), False)
+        deadline = time.monotonic() + 20
         said = ""
-
-        def refused():
-            nonlocal said
-            said += process.stdout.read() or ""
-            return "nobody listens on port 8001" in said
-        wait_until(refused, 20, "the reason")
+        while "nobody listens on port 8001" not in said and time.monotonic() < deadline:
+            line = process.stdout.readline()
+            self.assertTrue(line, f"kubectl ended: {said}")
+            said += line
+        self.assertIn("nobody listens on port 8001", said)
 
 
 class Screen:
