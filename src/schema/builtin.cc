@@ -64,8 +64,10 @@ class SchemaMaker {
     // A struct is written even if it is empty, unless it is a pointer that is not there.
     schema.omits_zero =
         !field.keeps_zero && (field.shape != Shape::message || field.is_list || field.is_map);
-    // A time that is a struct is written as null where there is none.
-    if (schema.omits_zero && (field.shape == Shape::time || field.shape == Shape::micro_time))
+    // A time that is a struct is written as null where there is none. Metadata's are the server's,
+    // and custom kinds have them too.
+    if (schema.omits_zero && message.name != "meta.v1.ObjectMeta" &&
+        (field.shape == Shape::time || field.shape == Shape::micro_time))
       schema.nullable = true;
     if (!field.default_to.empty()) schema.default_value = model::parse_json(field.default_to).value;
     set_grain(schema, field.grain);
