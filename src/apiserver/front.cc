@@ -244,6 +244,14 @@ std::optional<http::Response> Front::discover(const Call& call) const {
 }
 
 std::optional<http::Response> Front::open_api(const Call& call) const {
+  // What clients ask for is no media type that they would read: '@' may not be in one.
+  if (call.request.path == "/openapi/v2" &&
+      call.request.headers.value("Accept").find("proto-openapi.spec.v2@v1.0+protobuf") !=
+          std::string_view::npos)
+    return http::Response{
+        200,
+        {{"Content-Type", "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"}},
+        parts_.open_api()->old_document()};
   constexpr std::string_view kRoot = "/openapi/v3";
   const std::string& path = call.request.path;
   if (!path.starts_with(kRoot)) return std::nullopt;

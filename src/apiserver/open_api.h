@@ -31,6 +31,9 @@ class OpenApi {
   // The document's ETag, which is also the hash in its address; empty for what is not served.
   std::string hash(std::string_view path) const;
 
+  // GET /openapi/v2, as protobuf: as much as older kubectls need to leave checks to the server.
+  std::string old_document() const;
+
  private:
   struct Part {
     const Catalogue::Group* group = nullptr;

@@ -158,5 +158,18 @@ TEST(OpenApiTest, PathsAndOperations) {
   EXPECT_TRUE(model::find(paths, {"/api/v1/namespaces/{namespace}/pods/{name}/status", "patch"}));
 }
 
+TEST(OpenApiTest, TheOldDocumentNamesEveryKindThatCanBePatched) {
+  const std::string document = OpenApi(sample_groups(), "d", object_meta()).old_document();
+  EXPECT_TRUE(
+      document.starts_with("\x0a\x03"
+                           "2.0"));
+  for (const char* part :
+       {"/api/v1/namespaces/{namespace}/pods/{name}", "/api/v1/namespaces/{name}",
+        "/apis/agents.x-k8s.io/v1beta1/namespaces/{namespace}/sandboxes/{name}",
+        R"({group: "agents.x-k8s.io", kind: "Sandbox", version: "v1beta1"})",
+        R"({group: "", kind: "Pod", version: "v1"})", "fieldValidation", "dryRun"})
+    EXPECT_NE(document.find(part), std::string::npos) << part;
+}
+
 }  // namespace
 }  // namespace hearth::apiserver
