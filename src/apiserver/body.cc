@@ -42,8 +42,11 @@ model::ParsedJson decode(const Call& call, std::string_view kind) {
 // Of built-in kinds the path says enough: the Python client leaves the type out.
 void fill_in_type(Json& value, std::string_view api_version, std::string_view kind) {
   if (!value.is_object()) return;
-  if (model::text_at(value, {"kind"}).empty()) value.as_object()["kind"] = kind;
-  if (model::text_at(value, {"apiVersion"}).empty()) value.as_object()["apiVersion"] = api_version;
+  for (const auto& [name, text] : {std::pair("kind", kind), std::pair("apiVersion", api_version)}) {
+    Json& said = value.as_object()[name];
+    // What is something else than text is a mistake, not an omission.
+    if (said.is_null() || (said.is_string() && said.get_string().empty())) said = text;
+  }
 }
 
 void check_type(const Json& object, std::string_view api_version, std::string_view kind,

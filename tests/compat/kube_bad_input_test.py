@@ -119,7 +119,7 @@ class Bodies(RawCase):
                      "a: !!binary x\n", "x: " + "[" * 20000, b"a: \xff\xfe", "--- {}\n--- {}\n", "a: 'x"):
             with self.subTest(body=body[:40]):
                 began = time.monotonic()
-                answer = self.ask("POST", self.config_maps, body, type="application/yaml")
+                answer = self.ask("POST", self.sandboxes, body, type="application/yaml")
                 self.assertEqual((answer.status, answer.json["reason"]), (400, "BadRequest"))
                 applied = self.ask("PATCH", f"{self.config_maps}/y?fieldManager=m", body, type=APPLY)
                 self.assertIn(applied.status, (400, 422, 500))

@@ -29,11 +29,11 @@ class Server:
             raise unittest.SkipTest(f"needs {HEARTH}: build first")
         shared = "/dev/shm"
         self.folder = tempfile.TemporaryDirectory(prefix="hearth-kube-", dir=shared if os.path.isdir(shared) else None)
-        self.state_dir = self.folder.name
+        self.state_dir = os.path.join(self.folder.name, "state")
         self.start()
 
     def start(self):
-        self.output = open(os.path.join(self.state_dir, "output"), "w+")
+        self.output = open(os.path.join(self.folder.name, "output"), "w+")
         self.process = subprocess.Popen([HEARTH, "apiserver", "--state-dir", self.state_dir, "--kube-port", "0",
                                          "--token", TOKEN], stdin=subprocess.DEVNULL, stdout=self.output,
                                         stderr=subprocess.STDOUT, start_new_session=True)

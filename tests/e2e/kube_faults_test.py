@@ -28,7 +28,7 @@ class Base(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
 
     def serve(self, **options):
-        server = ApiServer(self.folder, **options)
+        server = ApiServer(f"{self.folder}/state", **options)
         self.addCleanup(server.kill)
         return server.start()
 
