@@ -26,7 +26,7 @@ class ApiServer:
             stdout=self.log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
         self.url = self.wait_for_url()
         self.kubeconfig = str(self.folder / "state" / "admin.kubeconfig")
-        self.ca = str(self.folder / "state" / "pki" / "ca.crt")
+        self.ca = str(self.folder / "state" / "engine" / "pki" / "ca.crt")
 
     def said(self):
         return (self.folder / "log").read_text()

@@ -6,17 +6,14 @@ import pathlib
 import subprocess
 import unittest
 
-from client_venv import FOLDER, fetch
+from kubectl import debian_kubectl
 
 
 def fetch_debians():
-    """Debian's, unpacked: from before WebSockets. Nothing where it cannot be had."""
     try:
-        folder = fetch("kubernetes-client from Debian", FOLDER / "kubectl-debian", ["apt-get", "download", "kubernetes-client"],
-                       ["sh", "-c", "dpkg -x kubernetes-client_*.deb . && rm kubernetes-client_*.deb"])
+        return [debian_kubectl()]
     except unittest.SkipTest:
         return []
-    return [str(folder / "usr/bin/kubectl")]
 
 
 @functools.cache

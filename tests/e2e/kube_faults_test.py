@@ -94,7 +94,7 @@ class KillTest(Base):
         acknowledged = {}  # name -> newest acknowledged revision
         events = []
         highest = 0
-        server = ApiServer(self.folder)
+        server = ApiServer(f"{self.folder}/state")
         self.addCleanup(server.kill)
         after = None
         for each in range(ROUNDS):
