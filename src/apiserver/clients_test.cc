@@ -1,15 +1,13 @@
 // Both clients, the one in the process and the one over HTTPS, see the same API; the watch cache
 // works with either.
 #include <condition_variable>
-#include <filesystem>
 #include <future>
 #include <latch>
 #include <mutex>
 
 #include <gtest/gtest.h>
 
-#include "apiserver/server.h"
-#include "base/id.h"
+#include "apiserver/server_testing_internal.h"
 #include "client/http_client.h"
 #include "client/watch_cache.h"
 #include "model/status.h"
@@ -40,40 +38,15 @@ enum class Way { local, http };
 class ClientsTest : public testing::TestWithParam<Way> {
  protected:
   ClientsTest() {
-    ServerOptions options;
-    options.state_dir = folder_;
-    options.io_threads = 1;
-    options.workers = 2;
-    server_.emplace(std::move(options));
     server_->start();
     http_.emplace(client::load_kubeconfig({server_->kubeconfig_path()}));
   }
-  ~ClientsTest() override {
-    http_.reset();
-    server_.reset();
-    std::filesystem::remove_all(folder_);
-  }
   client::Client& api() {
     if (GetParam() == Way::http) return *http_;
-    return server_->client();
-  }
-  template <typename F>
-  model::Status refusal(F act) {
-    try {
-      act();
-    } catch (const model::StatusError& error) {
-      return error.status();
-    }
-    ADD_FAILURE() << "nothing was refused";
-    return {};
+    return server_.client();
   }
 
-  const std::string folder_ = [] {
-    std::string folder = std::filesystem::temp_directory_path() / ("clients-" + random_hex(6));
-    std::filesystem::create_directories(folder);
-    return folder;
-  }();
-  std::optional<Server> server_;
+  TestServer server_;
   std::optional<HttpClient> http_;
 };
 

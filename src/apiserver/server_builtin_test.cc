@@ -1,11 +1,7 @@
 // Rules that hold for built-in kinds alone, on a real store.
-#include <filesystem>
-
 #include <gtest/gtest.h>
 
-#include "apiserver/server.h"
-#include "base/id.h"
-#include "model/status.h"
+#include "apiserver/server_testing_internal.h"
 
 namespace hearth::apiserver {
 namespace {
@@ -15,40 +11,11 @@ using model::to_text;
 
 const client::ResourceId kPods{"", "v1", "pods"};
 
-Json json(std::string_view text) {
-  return model::parse_json(text).value;
-}
-
 class BuiltinTest : public testing::Test {
  protected:
-  BuiltinTest() {
-    std::filesystem::create_directories(folder_);
-    ServerOptions options;
-    options.state_dir = folder_;
-    options.io_threads = 1;
-    options.workers = 1;
-    server_ = std::make_unique<Server>(std::move(options));
-  }
-  ~BuiltinTest() override {
-    server_.reset();
-    std::filesystem::remove_all(folder_);
-  }
-  client::Client& api() { return server_->client(); }
+  client::Client& api() { return server_.client(); }
 
-  template <typename F>
-  model::Status refusal(F act) {
-    try {
-      act();
-    } catch (const model::StatusError& error) {
-      return error.status();
-    }
-    ADD_FAILURE() << "nothing was refused";
-    return {};
-  }
-
-  const std::string folder_ =
-      std::filesystem::temp_directory_path() / ("apiserver-" + random_hex(6));
-  std::unique_ptr<Server> server_;
+  TestServer server_;
 };
 
 TEST_F(BuiltinTest, LetsEnvironmentVariablesRepeatButNotContainers) {

@@ -1,14 +1,12 @@
 // The rules of the API, through the in-process client of a real server on a real store.
 #include "apiserver/server.h"
 
-#include <filesystem>
 #include <thread>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "base/id.h"
-#include "model/status.h"
+#include "apiserver/server_testing_internal.h"
 
 namespace hearth::apiserver {
 namespace {
@@ -25,10 +23,6 @@ const ResourceId kSandboxes{"agents.x-k8s.io", "v1beta1", "sandboxes"};
 const ResourceId kOldSandboxes{"agents.x-k8s.io", "v1alpha1", "sandboxes"};
 const ResourceId kPools{"extensions.agents.x-k8s.io", "v1beta1", "sandboxwarmpools"};
 const ResourceId kDefinitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions", false};
-
-Json json(std::string_view text) {
-  return model::parse_json(text).value;
-}
 
 Json sandbox(const std::string& name) {
   Json object = json(R"({"apiVersion":"agents.x-k8s.io/v1beta1","kind":"Sandbox",
@@ -47,30 +41,8 @@ Json config_map(const std::string& name) {
 
 class ServerTest : public testing::Test {
  protected:
-  ServerTest() { open(); }
-  ~ServerTest() override {
-    server_.reset();
-    std::filesystem::remove_all(folder_);
-  }
-  void open() {
-    ServerOptions options;
-    options.state_dir = folder_;
-    options.io_threads = 1;
-    options.workers = 2;
-    server_ = std::make_unique<Server>(std::move(options));
-  }
-  client::Client& api() { return server_->client(); }
+  client::Client& api() { return server_.client(); }
 
-  template <typename F>
-  model::Status refusal(F act) {
-    try {
-      act();
-    } catch (const model::StatusError& error) {
-      return error.status();
-    }
-    ADD_FAILURE() << "nothing was refused";
-    return {};
-  }
   // The housekeeper works behind the answers; it needs a started server.
   template <typename F>
   bool comes_true(F condition) {
@@ -81,12 +53,7 @@ class ServerTest : public testing::Test {
     return false;
   }
 
-  const std::string folder_ = [] {
-    std::string folder = std::filesystem::temp_directory_path() / ("apiserver-" + random_hex(6));
-    std::filesystem::create_directories(folder);
-    return folder;
-  }();
-  std::unique_ptr<Server> server_;
+  TestServer server_;
 };
 
 TEST_F(ServerTest, FillsInWhatTheSchemaAndTheServerAddToANewObject) {
@@ -391,9 +358,8 @@ TEST_F(ServerTest, EmptiesANamespaceBeforeItGoes) {
 
 TEST_F(ServerTest, FindsEverythingAgainAfterARestart) {
   const Json made = api().create(kSandboxes, sandbox("a"));
-  server_.reset();
 
-  open();
+  server_.reopen();
 
   EXPECT_EQ(to_text(api().get(kSandboxes, "default", "a")), to_text(made));
 }

@@ -1,12 +1,9 @@
 // What writes may and may not do, where a client met us doing otherwise.
 #include <algorithm>
-#include <filesystem>
 
 #include <gtest/gtest.h>
 
-#include "apiserver/server.h"
-#include "base/id.h"
-#include "model/status.h"
+#include "apiserver/server_testing_internal.h"
 
 namespace hearth::apiserver {
 namespace {
@@ -19,10 +16,6 @@ const ResourceId kSandboxes{"agents.x-k8s.io", "v1beta1", "sandboxes"};
 const ResourceId kEvents{"", "v1", "events"};
 const ResourceId kClaims{"", "v1", "persistentvolumeclaims"};
 
-Json json(std::string_view text) {
-  return model::parse_json(text).value;
-}
-
 Json sandbox(std::string_view metadata) {
   Json object = json(R"({"apiVersion":"agents.x-k8s.io/v1beta1","kind":"Sandbox",
     "spec":{"podTemplate":{"spec":{"containers":[{"name":"main","image":"x"}]}}}})");
@@ -32,38 +25,18 @@ Json sandbox(std::string_view metadata) {
 
 class WritesTest : public testing::Test {
  protected:
-  WritesTest() {
-    std::filesystem::create_directories(folder_);
-    ServerOptions options;
-    options.state_dir = folder_;
-    options.io_threads = 1;
-    options.workers = 2;
-    server_ = std::make_unique<Server>(std::move(options));
-  }
-  ~WritesTest() override {
-    server_.reset();
-    std::filesystem::remove_all(folder_);
-  }
-  client::Client& api() { return server_->client(); }
+  client::Client& api() { return server_.client(); }
 
   Json merge(std::string_view patch) {
     return api().patch(kSandboxes, "default", "a", client::PatchKind::merge, json(patch));
   }
 
   model::Status refusal_of(const Json& object) {
-    try {
-      api().create(kSandboxes, object);
-    } catch (const model::StatusError& error) {
-      return error.status();
-    }
-    ADD_FAILURE() << "nothing was refused";
-    return {};
+    return refusal([&] { api().create(kSandboxes, object); });
   }
 
  private:
-  const std::string folder_ =
-      std::filesystem::temp_directory_path() / ("apiserver-writes-" + random_hex(6));
-  std::unique_ptr<Server> server_;
+  TestServer server_;
 };
 
 TEST_F(WritesTest, FinalizersMayBeAddedUntilTheObjectIsBeingDeleted) {
