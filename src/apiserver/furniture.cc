@@ -74,7 +74,8 @@ void furnish(Objects& objects, store::Store& store, const Catalogue& catalogue) 
     const ResourcePtr resource =
         catalogue.find_kind("rbac.authorization.k8s.io", "v1", model::text_at(role, {"kind"}));
     HEARTH_ASSERT(resource);
-    create_missing(objects, store, *resource, namespace_of(role), std::move(role));
+    const std::string ns(namespace_of(role));
+    create_missing(objects, store, *resource, ns, std::move(role));
   }
   create_missing(objects, store, *services, "default", api_service());
 }

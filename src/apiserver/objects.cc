@@ -297,23 +297,26 @@ Written Objects::make(const Place& place, model::ParsedJson body, const WriteOpt
   if (!is_apply)
     record_creation(object, resource, {options.manager, "", resource.api_version(), now});
 
-  for (int attempt = 0;; ++attempt) {
-    const std::string name(name_of(object));
-    if (options.dry_run) {
-      if (store_.find({resource.store_name, place.ns, name}))
-        model::throw_already_exists(resource.group_resource(), name);
-      return {model::to_text(object), true, std::move(change.warnings)};
-    }
-    store::Write write =
-        generates ? make_write(resource, object, 0) : make_write(resource, std::move(object), 0);
+  std::string name(name_of(object));
+  if (options.dry_run) {
+    if (store_.find({resource.store_name, place.ns, name}))
+      model::throw_already_exists(resource.group_resource(), name);
+    return {model::to_text(object), true, std::move(change.warnings)};
+  }
+  const auto attempt = [&](Json candidate) {
+    store::Write write = make_write(resource, std::move(candidate), 0);
     if (options.durability) write.durability = *options.durability;
     const store::Outcome outcome = write_to(store_, std::move(write));
-    if (outcome.kept)
-      return {view_text(*outcome.object, resource), true, std::move(change.warnings)};
-    if (!generates || attempt + 1 == kNameAttempts)
-      model::throw_already_exists(resource.group_resource(), name);
-    metadata["name"] = model::generate_name(prefix);
+    return outcome.kept ? view_text(*outcome.object, resource) : std::string();
+  };
+  std::string kept;
+  for (int left = kNameAttempts; generates && kept.empty() && left > 0; --left) {
+    if (left < kNameAttempts) metadata["name"] = name = model::generate_name(prefix);
+    kept = attempt(object);
   }
+  if (!generates) kept = attempt(std::move(object));
+  if (kept.empty()) model::throw_already_exists(resource.group_resource(), name);
+  return {std::move(kept), true, std::move(change.warnings)};
 }
 
 // Stores `object` over `old`, or removes it if it was only waiting for this.

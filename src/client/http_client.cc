@@ -351,7 +351,7 @@ Json HttpClient::post(const ResourceId& resource, std::string_view ns, std::stri
   return state_->call_json(with_body(std::move(request), body));
 }
 
-http::Response HttpClient::fetch(http::Request request) {
+http::Response HttpClient::fetch(const http::Request& request) {
   return state_->call(request);
 }
 

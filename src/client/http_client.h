@@ -56,7 +56,7 @@ class HttpClient final : public Client {
 
   // For what client.h has no word for: /version, discovery. The target is a path below the
   // server's. Throws StatusError for answers other than 2xx.
-  http::Response fetch(http::Request request);
+  http::Response fetch(const http::Request& request);
 
  private:
   struct State;
