@@ -44,7 +44,11 @@ class Engine:
         self.output = open(os.path.join(tempfile.gettempdir(), f"hearth-e2e-{os.getpid()}.log"), "w+")
         self.process = subprocess.Popen([HEARTH, "up", "--state-dir", self.state_dir, *ports, *extra],
                                         stdout=self.output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
-        wait_until(lambda: self.is_ready() or self.process.poll() is not None, 30, "ready")
+        try:
+            wait_until(lambda: self.is_ready() or self.process.poll() is not None, 60, "ready")
+        except AssertionError:
+            self.remove()  # nobody else will: whoever asked for it gets no engine
+            raise
         if self.process.poll() is not None:
             raise AssertionError(f"hearth up ended: {self.said()}")
         return self
