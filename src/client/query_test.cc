@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "client/silent_client_internal.h"
 
 namespace hearth::client {
 namespace {
@@ -120,7 +121,7 @@ TEST(ParseEvent, RefusesWhatIsNone) {
 }
 
 // Answers get() and list() as told.
-class OneAnswer : public Client {
+class OneAnswer : public SilentClient {
  public:
   Json get(const ResourceId&, std::string_view, std::string_view) override {
     if (missing) model::throw_not_found({"", "pods"}, "x");
@@ -132,26 +133,6 @@ class OneAnswer : public Client {
     List page = std::move(pages.front());
     pages.pop_front();
     return page;
-  }
-  Json create(const ResourceId&, const Json&, const WriteOptions&) override { return {}; }
-  Json update(const ResourceId&, const Json&, std::string_view, const WriteOptions&) override {
-    return {};
-  }
-  Json patch(const ResourceId&, std::string_view, std::string_view, PatchKind, const Json&,
-             const PatchOptions&) override {
-    return {};
-  }
-  Json remove(const ResourceId&, std::string_view, std::string_view,
-              const DeleteOptions&) override {
-    return {};
-  }
-  Json post(const ResourceId&, std::string_view, std::string_view, std::string_view,
-            const Json&) override {
-    return {};
-  }
-  WatchEnd watch(const ResourceId&, const WatchOptions&, const std::function<void(Event)>&,
-                 const std::stop_token&) override {
-    return WatchEnd::closed;
   }
 
   bool missing = false;

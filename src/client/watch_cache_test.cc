@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/guarded.h"
+#include "client/silent_client_internal.h"
 #include "model/selector.h"
 
 namespace hearth::client {
@@ -56,26 +57,8 @@ WatchEnd refuse(unsigned code, int retry_after = 0) {
 }
 
 // A client whose watches and lists follow scripts; after the last one a watch is silent.
-class FakeClient : public Client {
+class FakeClient : public SilentClient {
  public:
-  Json get(const ResourceId&, std::string_view, std::string_view) override { return {}; }
-  Json create(const ResourceId&, const Json&, const WriteOptions&) override { return {}; }
-  Json update(const ResourceId&, const Json&, std::string_view, const WriteOptions&) override {
-    return {};
-  }
-  Json patch(const ResourceId&, std::string_view, std::string_view, PatchKind, const Json&,
-             const PatchOptions&) override {
-    return {};
-  }
-  Json remove(const ResourceId&, std::string_view, std::string_view,
-              const DeleteOptions&) override {
-    return {};
-  }
-  Json post(const ResourceId&, std::string_view, std::string_view, std::string_view,
-            const Json&) override {
-    return {};
-  }
-
   List list(const ResourceId&, const ListOptions& options) override {
     const std::lock_guard lock(mutex_);
     listed.push_back(options);

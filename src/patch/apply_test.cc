@@ -3,6 +3,7 @@
 
 #include "model/status.h"
 #include "patch/managed_fields.h"
+#include "patch/owners_internal.h"
 #include "patch/test_schemas_internal.h"
 
 namespace hearth::patch {
@@ -50,22 +51,6 @@ model::Status refusal(const Json* live, const Json& configuration, const Manager
     return error.status();
   }
   return {};
-}
-
-std::string owners(const Json& object) {
-  std::string text;
-  const auto* entries = model::array_at(object, {"metadata", "managedFields"});
-  if (!entries) return "none";
-  for (const Json& entry : *entries) {
-    text += text.empty() ? "" : "\n";
-    text += model::text_at(entry, {"manager"});
-    text += ' ';
-    text += model::text_at(entry, {"operation"});
-    const std::string_view subresource = model::text_at(entry, {"subresource"});
-    if (!subresource.empty()) text += '/' + std::string(subresource);
-    text += ' ' + model::to_text(*model::find(entry, {"fieldsV1"}));
-  }
-  return text;
 }
 
 std::string part(const Json& object, model::Path path) {

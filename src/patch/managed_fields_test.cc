@@ -5,6 +5,7 @@
 
 #include "base/time_text.h"
 #include "model/status.h"
+#include "patch/owners_internal.h"
 #include "patch/test_schemas_internal.h"
 
 namespace hearth::patch {
@@ -21,23 +22,6 @@ Manager manager(std::string name, int second = 0, std::string subresource = "") 
           .subresource = std::move(subresource),
           .api_version = std::string(kVersion),
           .time = Time(std::chrono::seconds(1'700'000'000 + second))};
-}
-
-// "manager operation[/subresource] fields" by line.
-std::string owners(const Json& object) {
-  std::string text;
-  const auto* entries = model::array_at(object, {"metadata", "managedFields"});
-  if (!entries) return "none";
-  for (const Json& entry : *entries) {
-    text += text.empty() ? "" : "\n";
-    text += model::text_at(entry, {"manager"});
-    text += ' ';
-    text += model::text_at(entry, {"operation"});
-    const std::string_view subresource = model::text_at(entry, {"subresource"});
-    if (!subresource.empty()) text += '/' + std::string(subresource);
-    text += ' ' + model::to_text(*model::find(entry, {"fieldsV1"}));
-  }
-  return text;
 }
 
 Json created(std::string_view text, const Schema& schema = test_sandbox()) {
