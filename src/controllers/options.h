@@ -1,0 +1,31 @@
+// What people may set about the controllers: the flags of agent-sandbox-controller, and ours.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace hearth::controllers {
+
+struct Options {
+  std::string cluster_domain = "cluster.local";
+  unsigned sandbox_workers = 100;
+  unsigned claim_workers = 50;
+  unsigned pool_workers = 1;
+  unsigned template_workers = 1;
+  unsigned most_batch = 300;    // of sandboxes that a pool makes in one go
+  Duration replenish_delay{};   // 0: none
+  double most_refill_rate = 0;  // a second and pool; 0: any
+  Duration readiness_grace = std::chrono::minutes(5);
+  Duration unschedulable_recheck = std::chrono::minutes(1);
+  bool warm_pool_eviction = true;  // idle pods may be evicted by the autoscaler
+  Duration write_behind{};         // 0: pod metadata is written at once
+  bool claim_events = true;
+  bool claim_observability_annotations = true;
+  std::vector<std::string> label_domains = {"sandbox.users.io"};  // of additionalPodMetadata
+  // The node that pods are bound to as they are made; empty: a scheduler does it.
+  std::string node;
+};
+
+}  // namespace hearth::controllers

@@ -1,0 +1,103 @@
+// Who gets which warm sandbox: the one component that hands them out, for every front door.
+//
+//   cache event ─▶ idle of a pool ──take()──▶ Hold ──commit(one write)──▶ somebody's
+//                      ▲                        │
+//                      └────── given back ◀─────┘ dropped, or the write failed
+//
+// It knows the idle ones from the watch cache, reserves in memory, and commits with one optimistic
+// write: whoever else wants the same sandbox, in this process or another, one of the two writes
+// fails. Nothing here is remembered that the objects do not say: after a crash the cache tells it
+// all again. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "client/watch_cache.h"
+#include "model/meta.h"
+
+namespace hearth::pool {
+
+using client::Object;
+using model::Json;
+
+// Which sandbox somebody wants.
+struct Wish {
+  model::Key pool;  // the SandboxWarmPool
+  // Whom the wish is fair to: waiters of several tenants are served in turn. Usually a namespace or
+  // a team.
+  std::string tenant;
+  int priority = 0;  // higher first, before fairness
+  // What it must be besides idle; may be empty. Called with the allocator's lock held: short, pure.
+  std::function<bool(const Json& sandbox)> fits;
+};
+
+struct Stock {
+  std::size_t ready = 0;     // with an address and Ready
+  std::size_t unready = 0;   // with an address, not Ready
+  std::size_t starting = 0;  // without an address
+  std::size_t held = 0;      // reserved at this moment
+};
+
+class Allocator;
+
+// One idle sandbox that nobody else is offered while this lives. Destroying it gives it back.
+class Hold {
+ public:
+  Hold(Hold&& other) noexcept;
+  Hold& operator=(Hold&& other) noexcept;
+  ~Hold();
+
+  // As the cache had it.
+  const Object& sandbox() const { return sandbox_; }
+  // It was handed out, or is of no use: not offered again before the cache shows another version of
+  // it that is idle.
+  void keep();
+
+ private:
+  friend class Allocator;
+  Hold(Allocator& allocator, Object sandbox);
+
+  Allocator* allocator_ = nullptr;
+  Object sandbox_;
+};
+
+class Allocator {
+ public:
+  // Hears of sandboxes through `sandboxes`: before that cache starts. Both must outlive it.
+  Allocator(client::WatchCache& sandboxes, const Clock& clock);
+  Allocator(const Allocator&) = delete;
+  Allocator& operator=(const Allocator&) = delete;
+  ~Allocator();
+
+  // The best one there is: Ready before not, with an address always; oldest first, spread over
+  // nodes. Nothing: none is free, or others wait for it. Does not block.
+  std::optional<Hold> take(const Wish& wish);
+
+  // In line for the next one. `served` is called once, on any thread, without locks: with a hold,
+  // or without one when `patience` is over. It must not block.
+  class Ticket;
+  std::shared_ptr<Ticket> wait(Wish wish, Duration patience,
+                               std::function<void(std::optional<Hold> hold)> served);
+
+  Stock stock(const model::Key& pool) const;
+
+  // The one write: a merge patch of the held sandbox, with its resourceVersion. Nothing when
+  // somebody was faster or it is gone: then take another. Other refusals are thrown, and the
+  // sandbox is given back.
+  std::optional<Json> commit(client::Client& client, Hold hold, Json patch);
+
+ private:
+  friend class Hold;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Whether a Sandbox may be handed out by pools at all: pool-owned, labelled, not deleting.
+bool is_adoptable(const Json& sandbox);
+
+}  // namespace hearth::pool

@@ -1,0 +1,52 @@
+// Which of several processes may act: the holder of a Lease.
+//
+// The holder renews it every `retry`; who has not managed to within `renew_deadline` has lost it
+// and must stop acting before `lease_duration` is over, when another may take it.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <stop_token>
+#include <string>
+
+#include "base/clock.h"
+#include "client/client.h"
+#include "model/meta.h"
+
+namespace hearth::reconcile {
+
+struct LeaderElectionOptions {
+  model::Key lease;
+  std::string identity;  // empty: the host's name and random text
+  Duration lease_duration = std::chrono::seconds(15);
+  Duration renew_deadline = std::chrono::seconds(10);
+  Duration retry = std::chrono::seconds(2);
+};
+
+class LeaderElection {
+ public:
+  // `client` must outlive it.
+  LeaderElection(client::Client& client, LeaderElectionOptions options);
+
+  // Waits until this is the leader; then calls `lead` on a thread of its own, with a token that is
+  // stopped when the lease is lost or `stop` is. Returns when `lead` has; the lease is given up if
+  // it is still ours. Returns false when it was lost, true when stopped.
+  bool run(const std::function<void(const std::stop_token& lost)>& lead,
+           const std::stop_token& stop);
+
+  bool is_leader() const { return is_leader_; }
+  const std::string& identity() const { return options_.identity; }
+
+ private:
+  enum class Attempt { held, refused, failed };
+  Attempt try_to_hold();
+  void give_up();
+
+  client::Client& client_;
+  LeaderElectionOptions options_;
+  std::atomic<bool> is_leader_ = false;
+  std::string seen_;  // resourceVersion of another's lease, and since when it has been the same
+  std::chrono::steady_clock::time_point seen_since_;
+};
+
+}  // namespace hearth::reconcile
