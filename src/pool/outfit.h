@@ -8,7 +8,7 @@
 
 #include "model/json.h"
 
-namespace hearth::controllers {
+namespace hearth::pool {
 
 struct OutfitFile {
   std::string path;  // absolute
@@ -48,4 +48,4 @@ class Outfitter {
   virtual void outfit(const model::Json& pod, const Outfit& outfit) = 0;
 };
 
-}  // namespace hearth::controllers
+}  // namespace hearth::pool
