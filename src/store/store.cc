@@ -1,6 +1,6 @@
-// Group commit: writers queue up, and the one at the head, if nobody has the turn, takes it and as
-// many of those behind it as fit into one transaction. A single writer never waits for another
-// thread; many share one commit. The turn is also what makes anybody the only user of the file.
+// Group commit: whoever finds no batch to join opens one and leads it. The leader waits for the
+// file; meanwhile others join. Then it closes the batch, commits it, and wakes all of it with one
+// call. A single writer never waits for another thread; many share one commit.
 #include "store/store.h"
 
 #include <algorithm>
@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "base/error.h"
+#include "store/batch_internal.h"
 #include "store/log_file_internal.h"
 #include "store/mark_internal.h"
 #include "store/state_internal.h"
-#include "store/turn_internal.h"
 
 namespace hearth::store {
 namespace {
@@ -79,65 +79,45 @@ ChangePtr make_change(Write& write, ObjectPtr previous, Revision revision) {
 
 Store::~Store() = default;
 
-void Store::pass_turn() {
-  const std::lock_guard lock(turns_mutex_);
-  taken_ = false;
-  if (!turns_.empty()) turns_.front()->changed.notify_one();
-}
-
 Outcome Store::write(Write write) {
   check(write);
-  Turn mine;
-  mine.write = &write;
-  std::vector<Turn*> batch;
-  {
-    std::unique_lock lock(turns_mutex_);
-    turns_.push_back(&mine);
-    mine.changed.wait(lock, [&] { return mine.done || (!taken_ && turns_.front() == &mine); });
-    if (!mine.done) batch = take_turn();
-  }
-  if (!batch.empty()) {
-    commit(batch);
-    finish(batch);
-  }
+  Turn mine{.write = &write};
+  const auto [batch, is_first] = join(mine);
+  if (is_first)
+    lead(batch);
+  else
+    batch->done.wait();
   if (mine.error) throw Error(*mine.error);
   return std::move(mine.outcome);
 }
 
-// With turns_mutex_ held.
-std::vector<Store::Turn*> Store::take_turn() {
-  taken_ = true;
-  std::vector<Turn*> batch;
-  std::size_t bytes = 0;
-  while (!turns_.empty() && batch.size() < kMostWrites && bytes < kMostBatchBytes) {
-    Turn* next = turns_.front();
-    if (next->write == nullptr) break;
-    bytes += next->write->text.size();
-    batch.push_back(next);
-    turns_.pop_front();
-  }
-  return batch;
+std::pair<std::shared_ptr<Store::Batch>, bool> Store::join(Turn& mine) {
+  const std::lock_guard lock(open_mutex_);
+  const bool is_full =
+      open_ && (open_->turns.size() >= kMostWrites || open_->bytes >= kMostBatchBytes);
+  if (!open_ || is_full) open_ = std::make_shared<Batch>();
+  open_->turns.push_back(&mine);
+  open_->bytes += mine.write->text.size();
+  return {open_, open_->turns.size() == 1};
 }
 
-void Store::finish(const std::vector<Turn*>& batch) {
+void Store::lead(const std::shared_ptr<Batch>& batch) {
+  const std::lock_guard file(file_mutex_);
   {
-    // A turn that is done may be gone as soon as the lock is. The first is the caller's own.
-    const std::lock_guard lock(turns_mutex_);
-    for (std::size_t i = 1; i < batch.size(); ++i) {
-      batch[i]->done = true;
-      batch[i]->changed.notify_one();
-    }
+    const std::lock_guard lock(open_mutex_);
+    if (open_ == batch) open_.reset();
   }
+  commit(batch->turns);
+  batch->done.open();
   // Nobody is kept waiting for this but those who come now.
   if (file_->checkpoint_if_due()) mark_->advance_synced();
-  pass_turn();
 }
 
-void Store::commit(const std::vector<Turn*>& batch) {
+void Store::commit(const std::vector<Turn*>& turns) {
   try {
-    const std::vector<ChangePtr> changes = stage(batch);
+    const std::vector<ChangePtr> changes = stage(turns);
     if (changes.empty()) return;
-    const bool sync = std::ranges::any_of(batch, [](const Turn* turn) {
+    const bool sync = std::ranges::any_of(turns, [](const Turn* turn) {
       return turn->outcome.kept && turn->write->durability == Durability::power;
     });
     std::vector<Revision> garbage;
@@ -152,18 +132,18 @@ void Store::commit(const std::vector<Turn*>& batch) {
                    garbage_.begin() + static_cast<std::ptrdiff_t>(garbage.size()));
     std::ranges::copy(state_->publish(changes, clock_.now()), std::back_inserter(garbage_));
   } catch (const Error& error) {
-    for (Turn* turn : batch) turn->error.emplace(error.code(), error.what());
+    for (Turn* turn : turns) turn->error.emplace(error.code(), error.what());
   } catch (const std::exception& error) {
-    for (Turn* turn : batch) turn->error.emplace(Code::internal, error.what());
+    for (Turn* turn : turns) turn->error.emplace(Code::internal, error.what());
   }
 }
 
 // Checks every write against what is there and what those before it in the batch will have made.
-std::vector<ChangePtr> Store::stage(const std::vector<Turn*>& batch) const {
+std::vector<ChangePtr> Store::stage(const std::vector<Turn*>& turns) const {
   std::vector<ChangePtr> changes;
   std::map<Key, ObjectPtr> made;  // null: removed
   Revision revision = state_->revision();
-  for (Turn* turn : batch) {
+  for (Turn* turn : turns) {
     Write& write = *turn->write;
     const auto earlier = made.find(write.key);
     ObjectPtr there = earlier == made.end() ? state_->find(write.key) : earlier->second;
@@ -173,7 +153,7 @@ std::vector<ChangePtr> Store::stage(const std::vector<Turn*>& batch) const {
       continue;
     }
     const ChangePtr change = make_change(write, std::move(there), ++revision);
-    if (batch.size() > 1) made[change->object->key] = write.remove ? nullptr : change->object;
+    if (turns.size() > 1) made[change->object->key] = write.remove ? nullptr : change->object;
     turn->outcome.object = change->object;
     changes.push_back(change);
   }

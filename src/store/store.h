@@ -14,7 +14,6 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <functional>
@@ -22,6 +21,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -121,25 +121,25 @@ class Store {
 
  private:
   struct Turn;
-  class HeldTurn;
+  struct Batch;
 
   void load(LogFile& file, State& state);
-  std::vector<Turn*> take_turn();
-  void pass_turn();
-  void commit(const std::vector<Turn*>& batch);
-  std::vector<ChangePtr> stage(const std::vector<Turn*>& batch) const;
-  void finish(const std::vector<Turn*>& batch);
+  // And whether it is this one's to lead.
+  std::pair<std::shared_ptr<Batch>, bool> join(Turn& mine);
+  void lead(const std::shared_ptr<Batch>& batch);
+  void commit(const std::vector<Turn*>& turns);
+  std::vector<ChangePtr> stage(const std::vector<Turn*>& turns) const;
 
   const SystemClock system_clock_;
   const Clock& clock_;
-  std::unique_ptr<Mark> mark_;     // first, because it is the lock
-  std::unique_ptr<LogFile> file_;  // whoever has the turn
-  std::unique_ptr<State> state_;   // has its own lock
-  std::deque<Revision> garbage_;   // whoever has the turn: rows that nobody needs any more
+  std::unique_ptr<Mark> mark_;  // first, because it is the lock
+  std::mutex file_mutex_;       // guards file_ and garbage_, once the store is open
+  std::unique_ptr<LogFile> file_;
+  std::unique_ptr<State> state_;  // has its own lock
+  std::deque<Revision> garbage_;  // rows that nobody needs any more
 
-  std::mutex turns_mutex_;   // guards the two below
-  std::deque<Turn*> turns_;  // on the stacks of those who wait
-  bool taken_ = false;       // somebody has the turn
+  std::mutex open_mutex_;        // guards open_ and what is in it; taken after file_mutex_
+  std::shared_ptr<Batch> open_;  // the one that writers may join; null: none
 };
 
 // Makes a store at `path` from a backup, or from what can be read of a store that was damaged.

@@ -12,7 +12,6 @@
 #include "store/mark_internal.h"
 #include "store/state_internal.h"
 #include "store/store.h"
-#include "store/turn_internal.h"
 
 namespace hearth::store {
 namespace {
@@ -126,11 +125,11 @@ void Store::backup(const std::string& path) {
   OnFailure clean_up([&] { remove_store_file(part); });
   std::optional<LogFile::Copy> copy;
   {
-    const HeldTurn turn(*this);
+    const std::lock_guard file(file_mutex_);
     copy.emplace(*file_, part);
   }
   for (bool more = true; more;) {
-    const HeldTurn turn(*this);
+    const std::lock_guard file(file_mutex_);
     more = copy->step();
     if (!more) copy->finish();
   }

@@ -1,0 +1,26 @@
+// Writers that share one commit.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/error.h"
+#include "linux/latch.h"
+#include "store/store.h"
+
+namespace hearth::store {
+
+// One writer, on its own stack: there until its batch is done.
+struct Store::Turn {
+  Write* write = nullptr;
+  Outcome outcome = {};
+  std::optional<Error> error = {};
+};
+
+struct Store::Batch {
+  std::vector<Turn*> turns;
+  std::size_t bytes = 0;
+  linux::Latch done;  // committed, or failed
+};
+
+}  // namespace hearth::store
