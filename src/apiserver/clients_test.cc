@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "apiserver/server_testing_internal.h"
+#include "apiserver/server_testing.h"
 #include "client/http_client.h"
 #include "client/watch_cache.h"
 #include "model/status.h"

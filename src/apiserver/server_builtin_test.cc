@@ -1,7 +1,7 @@
 // Rules that hold for built-in kinds alone, on a real store.
 #include <gtest/gtest.h>
 
-#include "apiserver/server_testing_internal.h"
+#include "apiserver/server_testing.h"
 
 namespace hearth::apiserver {
 namespace {

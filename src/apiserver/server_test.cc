@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "apiserver/server_testing_internal.h"
+#include "apiserver/server_testing.h"
 
 namespace hearth::apiserver {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "apiserver/server_testing_internal.h"
+#include "apiserver/server_testing.h"
 
 namespace hearth::apiserver {
 namespace {

@@ -1,4 +1,4 @@
-// A real server on a store of its own, for tests.
+// A real server on a store of its own, for tests of this room and of those above.
 #pragma once
 
 #include <filesystem>
