@@ -95,6 +95,12 @@ void WatchCache::add_handlers(CacheHandlers handlers) {
   handlers_.push_back(std::move(handlers));
 }
 
+void WatchCache::add_index(std::string name, IndexFunction function) {
+  HEARTH_ASSERT(!thread_.joinable());
+  indexes_[name];
+  options_.indexes.try_emplace(std::move(name), std::move(function));
+}
+
 void WatchCache::start() {
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }

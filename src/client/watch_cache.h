@@ -62,8 +62,9 @@ class WatchCache {
   WatchCache& operator=(const WatchCache&) = delete;
   ~WatchCache();
 
-  // Before start().
+  // Before start(). An index that is there already stays as it is.
   void add_handlers(CacheHandlers handlers);
+  void add_index(std::string name, IndexFunction function);
   void start();
   // Idempotent. A list that is under way is waited for. What was read stays readable.
   void stop();
@@ -101,7 +102,7 @@ class WatchCache {
 
   Client& client_;
   const ResourceId resource_;
-  const WatchCacheOptions options_;
+  WatchCacheOptions options_;  // does not change after start()
   std::vector<CacheHandlers> handlers_;
   mutable std::mutex mutex_;  // guards what follows, down to the thread
   mutable std::condition_variable_any synced_;

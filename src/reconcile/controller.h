@@ -1,20 +1,22 @@
 // Workers that take a reconciler through the keys of a queue, and the watches that fill it.
 //
-//   cache event ──map──▶ keys ──▶ Queue ──▶ worker: reconcile(key) ──▶ done | later | after its
-//   pause
+//   cache event ──map──▶ keys ──▶ Queue ──▶ worker: reconcile(key) ──▶ done | later | failed
 //
 // Watches are declared before the caches start. start() comes when those have synced; until then
-// keys only gather.
+// keys only gather. Handlers run on the cache's thread: all they do is add keys.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
 #include "client/watch_cache.h"
+#include "metrics/registry.h"
 #include "reconcile/queue.h"
 #include "reconcile/reconciler.h"
 
@@ -26,6 +28,9 @@ struct ControllerOptions {
   QueueOptions queue = {};
   // Every object is looked at again after this, jittered; zero: never.
   Duration resync = std::chrono::hours(10);
+  // What it does is counted there, under the names that people know from controller-runtime. Must
+  // outlive it.
+  metrics::Registry* metrics = nullptr;
 };
 
 // Which keys an object concerns.
@@ -46,7 +51,8 @@ class Controller {
   // Objects that one of its kind controls, by group and kind of the controller reference.
   void watch_owned(client::WatchCache& cache, std::string_view group, std::string_view kind,
                    IsWorth is_worth = {});
-  // Objects that concern its kind in another way. Deletions always count.
+  // Objects that concern its kind in another way; of an update both what it was and what it is.
+  // Deletions always count.
   void watch_mapped(client::WatchCache& cache, KeysOf keys_of, IsWorth is_worth = {});
 
   void start();
@@ -54,6 +60,7 @@ class Controller {
   void stop();
 
   Queue& queue() { return queue_; }
+  const Queue& queue() const { return queue_; }
   const std::string& name() const { return options_.name; }
 
   // Since its making.
@@ -64,11 +71,16 @@ class Controller {
   Counts counts() const;
 
  private:
+  struct Meters;
+
   void work(const std::stop_token& stop);
+  void reconcile(const model::Key& key);
+  void failed(const model::Key& key, const std::exception& error, bool is_expected = false);
   void resync(const std::stop_token& stop);
 
   Reconciler& reconciler_;
   const ControllerOptions options_;
+  const std::unique_ptr<Meters> meters_;
   Queue queue_;
   std::vector<client::WatchCache*> own_;
   std::atomic<std::uint64_t> succeeded_ = 0;

@@ -1,15 +1,13 @@
 // What a set of controllers shares: caches, and the order of starting and stopping.
 //
-// start() starts the caches, waits for them, and then starts the controllers; where one is to lead,
-// that comes last, and losing the lease ends the process' turn (see leader_election.h).
+// Caches come first and have synced before the controllers start. Where only a leader may act, it
+// starts its controllers when it has become one; who has lost the lease is done (see
+// leader_election.h).
 #pragma once
 
 #include <deque>
-#include <functional>
-#include <map>
 #include <memory>
-#include <string>
-#include <vector>
+#include <stop_token>
 
 #include "client/watch_cache.h"
 #include "reconcile/controller.h"
@@ -24,16 +22,19 @@ class Manager {
   Manager& operator=(const Manager&) = delete;
   ~Manager();
 
-  // The cache of a kind, one for all who ask. Options count the first time; later ones may only add
-  // indexes, and all before start().
+  // The cache of a kind, one for all who ask. What it holds (namespace, selectors) is said by the
+  // first who asks; later ones say nothing or the same about that. Everyone may add indexes, under
+  // names of their own. All before start_caches().
   client::WatchCache& cache(const client::ResourceId& resource,
                             client::WatchCacheOptions options = {});
   // Before start(). Both the reconciler and whatever it uses must outlive the manager.
   Controller& add(Reconciler& reconciler, ControllerOptions options);
 
   // Caches first. Throws Error(timeout) when they have not synced in time, naming which.
+  // Error(unavailable) when it was called off.
   void start_caches(Duration patience = std::chrono::minutes(2), const std::stop_token& stop = {});
   void start_controllers();
+  // Idempotent. Controllers first: what they are doing is waited for.
   void stop();
 
   bool is_synced() const;
@@ -43,14 +44,16 @@ class Manager {
  private:
   struct Kept {
     client::ResourceId resource;
-    client::WatchCacheOptions options;
+    client::WatchCacheOptions options;  // without indexes
     std::unique_ptr<client::WatchCache> cache;
   };
+
+  Kept* find(const client::ResourceId& resource);
 
   client::Client& client_;
   std::deque<Kept> caches_;
   std::deque<Controller> controllers_;
-  bool started_ = false;
+  bool is_started_ = false;
 };
 
 }  // namespace hearth::reconcile

@@ -1,7 +1,10 @@
 // Keys that wait for a worker: each at most once, never with two workers at a time, and after a
 // failure not before its pause is over.
 //
-// A key that is added while a worker has it comes again when that one is done. Thread-safe.
+// A key that is added while a worker has it comes again when that one is done. Of several times to
+// come the earliest counts, and only that: whoever looks then says when to look again. Thread-safe.
+//
+// Many workers wait here. A key wakes one of them; one at most watches the clock.
 #pragma once
 
 #include <chrono>
@@ -11,23 +14,34 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <stop_token>
 
 #include "base/clock.h"
+#include "metrics/registry.h"
 #include "model/meta.h"
 
 namespace hearth::reconcile {
+
+// Each may be null: not counted.
+struct QueueMetrics {
+  metrics::Gauge* depth = nullptr;       // how many are due
+  metrics::Counter* added = nullptr;     // keys that became due
+  metrics::Counter* retried = nullptr;   // add_failed()
+  metrics::Histogram* waited = nullptr;  // seconds from due to taken
+};
 
 struct QueueOptions {
   // The pause doubles with each failure of a key in a row. Jitter takes up to a tenth off it.
   Duration first_pause = std::chrono::milliseconds(5);
   Duration most_pause = std::chrono::seconds(1000);
+  QueueMetrics metrics = {};
 };
 
 class Queue {
  public:
   explicit Queue(QueueOptions options = {}) : options_(options) {}
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
 
   void add(const model::Key& key);
   // The earliest of several wins; add() makes it now.
@@ -46,19 +60,39 @@ class Queue {
 
  private:
   using Moment = std::chrono::steady_clock::time_point;
+  struct Item;
+  using Items = std::map<model::Key, Item>;
+  using Later = std::multimap<Moment, Items::iterator>;
 
-  void add_locked(const model::Key& key);
-  void promote_due_locked(Moment now);
+  // Gone when nothing is left to know about a key.
+  struct Item {
+    bool is_queued = false;  // in due_, or to go there after done()
+    bool is_taken = false;
+    unsigned failures = 0;
+    Moment since{};  // in due_
+    std::optional<Later::iterator> later = {};
+  };
+
+  void add_locked(Items::iterator item);
+  void add_after_locked(Items::iterator item, Duration pause);
+  void enqueue_locked(Items::iterator item);
+  void note_depth_locked() const;
+  model::Key take_locked();
+  void promote_due_locked();
+  void wait_locked(std::unique_lock<std::mutex>& lock, const std::stop_token& stop);
+  bool needs_timekeeper_locked() const { return !has_timekeeper_ && !later_.empty(); }
+  void wake_one_locked();
+  void drop_if_idle_locked(Items::iterator item);
 
   const QueueOptions options_;
   mutable std::mutex mutex_;  // guards all below
   std::condition_variable_any changed_;
-  std::deque<model::Key> due_;
-  std::set<model::Key> queued_;  // in due_, or to come back after done()
-  std::set<model::Key> taken_;
-  std::multimap<Moment, model::Key> later_;
-  std::map<model::Key, Moment> when_;  // of those in later_
-  std::map<model::Key, unsigned> failures_;
+  std::condition_variable_any clock_changed_;  // for the timekeeper
+  bool has_timekeeper_ = false;
+  std::size_t idle_ = 0;  // who wait and are not the timekeeper
+  Items items_;
+  std::deque<Items::iterator> due_;
+  Later later_;
 };
 
 }  // namespace hearth::reconcile
