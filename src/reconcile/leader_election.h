@@ -30,7 +30,8 @@ class LeaderElection {
 
   // Waits until this is the leader; then calls `lead` on a thread of its own, with a token that is
   // stopped when the lease is lost or `stop` is. Returns when `lead` has; the lease is given up if
-  // it is still ours. Returns false when it was lost, true when stopped.
+  // it is still ours. Returns false when it was lost, true when stopped. What `lead` throws comes
+  // out.
   bool run(const std::function<void(const std::stop_token& lost)>& lead,
            const std::stop_token& stop);
 
@@ -38,8 +39,15 @@ class LeaderElection {
   const std::string& identity() const { return options_.identity; }
 
  private:
-  enum class Attempt { held, refused, failed };
+  enum class Attempt { held, refused, failed };  // refused: another holds it
+  struct Tenure;
+
+  bool wait_for_lease(Tenure& tenure, const std::stop_token& stop);
+  void renew(Tenure& tenure, const std::stop_token& end);
+  void watch_over(Tenure& tenure, const std::stop_token& stop);
   Attempt try_to_hold();
+  model::Json new_lease() const;
+  bool has_expired(const model::Json& lease);
   void give_up();
 
   client::Client& client_;
