@@ -8,6 +8,9 @@
 
 namespace hearth::controllers {
 
+// For an engine whose pods are often ready within milliseconds: one status write instead of two.
+inline constexpr Duration kEmbeddedStatusWindow = std::chrono::milliseconds(20);
+
 struct Options {
   std::string cluster_domain = "cluster.local";
   unsigned sandbox_workers = 100;
@@ -21,6 +24,9 @@ struct Options {
   Duration unschedulable_recheck = std::chrono::minutes(1);
   bool warm_pool_eviction = true;  // idle pods may be evicted by the autoscaler
   Duration write_behind{};         // 0: pod metadata is written at once
+  // A status that says no more than "not ready yet" waits this long for a better one, 1 s at most.
+  // 0: it is written at once, as people know it from clusters.
+  Duration transitional_status_window{};
   bool claim_events = true;
   bool claim_observability_annotations = true;
   std::vector<std::string> label_domains = {"sandbox.users.io"};  // of additionalPodMetadata
