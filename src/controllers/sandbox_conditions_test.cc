@@ -1,8 +1,7 @@
 #include "controllers/sandbox_conditions.h"
 
-#include <gtest/gtest.h>
-
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "base/time_text.h"
 
@@ -75,8 +74,7 @@ std::vector<Case> cases() {
       {"NoPod", "{}", no_pod, "", false,
        running + "Ready=False DependenciesNotReady: Pod does not exist\n"},
       {"NoPodAndServiceMissing", "{service: true}", no_pod, "", false,
-       running +
-           "Ready=False DependenciesNotReady: Pod does not exist; Service does not exist\n"},
+       running + "Ready=False DependenciesNotReady: Pod does not exist; Service does not exist\n"},
       {"Pending", "{}", "U", "{phase: Pending}", false,
        running + kUnscheduled +
            "Ready=False DependenciesNotReady: Pod exists with phase: Pending\n"},
@@ -86,8 +84,8 @@ std::vector<Case> cases() {
       {"PhaseUnknown", "{}", "U", "{phase: Unknown}", false,
        running + kUnscheduled +
            "Ready=False DependenciesNotReady: Pod exists with phase: Unknown\n"},
-      {"RunningNotReady", "{}", "U", "{phase: Running, conditions: [{type: Ready, status: 'False'}]}",
-       false,
+      {"RunningNotReady", "{}", "U",
+       "{phase: Running, conditions: [{type: Ready, status: 'False'}]}", false,
        running + kUnscheduled + "Ready=False DependenciesNotReady: Pod is Running but not Ready\n"},
       {"ReadyWithoutAddress", "{}", "U", ready_status("[]"), false,
        running + kOnNode +
@@ -116,11 +114,16 @@ std::vector<Case> cases() {
       {"Suspending", suspended, "U", "{phase: Running}", false,
        "Suspended=False PodTerminating: Pod is terminating. Sandbox is suspending\n" +
            std::string(kUnscheduled) + "Ready=False SandboxSuspended: Sandbox is suspending\n"},
-      {"DeletingFailed", suspended, "U", "{phase: Running}", false,
+      {"DeletingFailed",
+       suspended,
+       "U",
+       "{phase: Running}",
+       false,
        "Suspended=False PodTerminating: Pod is terminating. Sandbox is suspending\n" +
            std::string(kUnscheduled) +
            "Ready=False ReconcilerError: Error seen: failed to delete pod: no\n",
-       {"failed to delete pod: no"}, true},
+       {"failed to delete pod: no"},
+       true},
       {"Suspended", suspended, no_pod, "", false,
        "Suspended=True PodTerminated: Pod has been terminated. Sandbox is suspended\n"
        "Ready=False SandboxSuspended: Sandbox is suspended\n"},
@@ -130,18 +133,33 @@ std::vector<Case> cases() {
       {"SuspendedWithAnUnownedPod", suspended, "", "{phase: Running}", false,
        "Suspended=False PodNotOwned: Refused to delete pod because it is not owned by this "
        "sandbox\nReady=False SandboxSuspended: Sandbox is suspending\n"},
-      {"LookupFailedWhileSuspended", suspended, no_pod, "", false,
+      {"LookupFailedWhileSuspended",
+       suspended,
+       no_pod,
+       "",
+       false,
        "Suspended=Unknown PodStateUnknown: Pod state is unknown. Sandbox suspension cannot be "
        "confirmed\nPodScheduled=Unknown PodSchedulingUnknown: Pod state is unknown. Pod scheduling "
        "cannot be determined\nReady=False ReconcilerError: Error seen: pod get failed: x\n",
-       {"pod get failed: x"}, true},
-      {"LookupFailedWhileRunning", "{}", no_pod, "", false,
+       {"pod get failed: x"},
+       true},
+      {"LookupFailedWhileRunning",
+       "{}",
+       no_pod,
+       "",
+       false,
        running +
            "PodScheduled=Unknown PodSchedulingUnknown: Pod state is unknown. Pod scheduling cannot "
            "be determined\nReady=False ReconcilerError: Error seen: one\ntwo\n",
-       {"one", "two"}, true},
-      {"AnErrorOutweighsAReadyPod", "{}", "U", ready_status(), false,
-       running + kOnNode + "Ready=False ReconcilerError: Error seen: PVC trouble\n", {"PVC trouble"}},
+       {"one", "two"},
+       true},
+      {"AnErrorOutweighsAReadyPod",
+       "{}",
+       "U",
+       ready_status(),
+       false,
+       running + kOnNode + "Ready=False ReconcilerError: Error seen: PVC trouble\n",
+       {"PVC trouble"}},
       {"Unschedulable", "{}", "U",
        "{phase: Pending, conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable, "
        "message: '0/3 nodes'}]}",
@@ -158,12 +176,18 @@ std::vector<Case> cases() {
        "{phase: Pending, conditions: [{type: PodScheduled, status: 'False'}]}", false,
        running + "PodScheduled=False PodSchedulingUnknown: \n"
                  "Ready=False DependenciesNotReady: Pod exists with phase: Pending\n"},
-      {"SeveralPodsOutweighOtherErrors", "{}", no_pod, "", false,
+      {"SeveralPodsOutweighOtherErrors",
+       "{}",
+       no_pod,
+       "",
+       false,
        running +
            "PodScheduled=Unknown PodSchedulingUnknown: Pod state is unknown. Pod scheduling cannot "
            "be determined\nReady=False MultiplePods: multiple Pods (2) are controlled by this "
            "Sandbox; refusing to choose or create a Pod\n",
-       {"PVC trouble"}, true, 2},
+       {"PVC trouble"},
+       true,
+       2},
   };
 }
 
@@ -173,9 +197,8 @@ TEST_P(SandboxConditions, SayWhatWasSeen) {
   const Case& each = GetParam();
   const Json service = yaml("{metadata: {name: dev}}");
   Json the_pod;
-  Seen seen{.has_pod_failed = each.has_pod_failed,
-            .owned_pods = each.owned_pods,
-            .errors = each.errors};
+  Seen seen{
+      .has_pod_failed = each.has_pod_failed, .owned_pods = each.owned_pods, .errors = each.errors};
   if (each.pod_owner != "none") {
     the_pod = pod(each.pod_owner, each.pod_status);
     seen.pod = &the_pod;

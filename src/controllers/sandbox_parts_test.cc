@@ -1,6 +1,7 @@
 // The pure parts of the Sandbox controller: pod, ports, volumes, lifetime.
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "base/time_text.h"
 #include "controllers/sandbox_lifetime.h"
 #include "controllers/sandbox_pod.h"
@@ -22,8 +23,8 @@ Json sandbox(std::string_view spec, std::string_view more_metadata = "{}") {
   Json made = yaml(
       "{apiVersion: agents.x-k8s.io/v1beta1, kind: Sandbox,"
       " metadata: {name: my-sandbox, namespace: a, uid: U}}");
-  for (const auto& [key, value] : yaml(more_metadata).as_object())
-    made.at("metadata").as_object()[key] = value;
+  const Json more = yaml(more_metadata);
+  for (const auto& [key, value] : more.as_object()) made.at("metadata").as_object()[key] = value;
   made.as_object()["spec"] = yaml(spec);
   return made;
 }
@@ -98,12 +99,14 @@ Json owned_by(std::string_view kind, std::string_view version = "v1beta1") {
 }
 
 TEST(NewPod, CarriesTheLabelsThatItsSandboxsOwnerGives) {
-  expect_same(new_pod(owned_by("SandboxWarmPool"), "").at("metadata").at("labels"),
-              "{agents.x-k8s.io/sandbox-name-hash: 374de8f5, agents.x-k8s.io/warm-pool-sandbox: p,"
-              " agents.x-k8s.io/sandbox-template-ref-hash: h, agents.x-k8s.io/created-by: unknown}");
-  expect_same(new_pod(owned_by("SandboxClaim", "v1alpha1"), "").at("metadata").at("labels"),
-              "{agents.x-k8s.io/sandbox-name-hash: 374de8f5, agents.x-k8s.io/claim-uid: c,"
-              " agents.x-k8s.io/sandbox-template-ref-hash: h, agents.x-k8s.io/created-by: unknown}");
+  expect_same(
+      new_pod(owned_by("SandboxWarmPool"), "").at("metadata").at("labels"),
+      "{agents.x-k8s.io/sandbox-name-hash: 374de8f5, agents.x-k8s.io/warm-pool-sandbox: p,"
+      " agents.x-k8s.io/sandbox-template-ref-hash: h, agents.x-k8s.io/created-by: unknown}");
+  expect_same(
+      new_pod(owned_by("SandboxClaim", "v1alpha1"), "").at("metadata").at("labels"),
+      "{agents.x-k8s.io/sandbox-name-hash: 374de8f5, agents.x-k8s.io/claim-uid: c,"
+      " agents.x-k8s.io/sandbox-template-ref-hash: h, agents.x-k8s.io/created-by: unknown}");
 }
 
 TEST(NewPod, IsBoundToTheNodeUnlessTheTemplateChose) {
@@ -130,8 +133,8 @@ TEST(PodMetadata, OfANewPodNeedsNoRepair) {
   EXPECT_TRUE(pod_metadata_repair(new_pod(owner, ""), owner).is_null());
   const Json bare = sandbox("{podTemplate: {spec: {containers: []}}}");
   EXPECT_TRUE(pod_metadata_repair(new_pod(bare, ""), bare).is_null());
-  EXPECT_TRUE(
-      pod_metadata_repair(new_pod(owned_by("SandboxClaim"), ""), owned_by("SandboxClaim")).is_null());
+  EXPECT_TRUE(pod_metadata_repair(new_pod(owned_by("SandboxClaim"), ""), owned_by("SandboxClaim"))
+                  .is_null());
 }
 
 TEST(PodMetadata, FollowsTheTemplateAndLeavesWhatOthersWrote) {
@@ -357,7 +360,8 @@ TEST(VolumeClaim, ChangesOwnersWithThePolicyAndHoldsForOneVersionOnly) {
 
 TEST(VolumeClaim, OfSomebodyElseIsNotUsed) {
   const Json foreign = yaml(
-      "{metadata: {name: work-my-sandbox, ownerReferences: [{controller: true, kind: Sandbox, name: "
+      "{metadata: {name: work-my-sandbox, ownerReferences: [{controller: true, kind: Sandbox, "
+      "name: "
       "x, uid: V}]}}");
   const Json stray = yaml("{metadata: {name: work-my-sandbox}}");
   const Json adoptable =

@@ -46,6 +46,7 @@ SandboxCaches sandbox_caches(reconcile::Manager& manager) {
 
 struct SandboxReconciler::State {
   SandboxTools tools;
+  metrics::Registry* metrics = nullptr;
 };
 
 SandboxReconciler::SandboxReconciler(client::Client& client, const SandboxCaches& caches,
@@ -55,7 +56,8 @@ SandboxReconciler::SandboxReconciler(client::Client& client, const SandboxCaches
                                  .caches = caches,
                                  .clock = clock,
                                  .events = events,
-                                 .options = options}}) {
+                                 .options = options},
+                       .metrics = metrics}) {
   // Before the controller hears of a pod's end, so that no pass takes it for one that is to come.
   caches.pods.add_handlers(watcher_of(state_->tools.pods));
   caches.services.add_handlers(watcher_of(state_->tools.services));
@@ -76,8 +78,9 @@ reconcile::Next SandboxReconciler::reconcile(const model::Key& key) {
 
 reconcile::Controller& SandboxReconciler::add_to(reconcile::Manager& manager) {
   SandboxTools& tools = state_->tools;
-  reconcile::Controller& controller =
-      manager.add(*this, {.name = "sandbox", .workers = tools.options.sandbox_workers});
+  reconcile::Controller& controller = manager.add(
+      *this,
+      {.name = "sandbox", .workers = tools.options.sandbox_workers, .metrics = state_->metrics});
   OwnWrites& own = tools.sandboxes;
   // Nothing is to be done about what was just done.
   controller.watch(tools.caches.sandboxes,

@@ -42,7 +42,8 @@ SandboxCaches sandbox_caches(reconcile::Manager& manager);
 
 class SandboxReconciler final : public reconcile::Reconciler {
  public:
-  // Everything must outlive it; `metrics` may be null. The caches have not been started yet.
+  // Everything must outlive it; `metrics` may be null. The caches have not been started yet, and
+  // are stopped before it goes: they tell it what they see.
   SandboxReconciler(client::Client& client, const SandboxCaches& caches, const Clock& clock,
                     reconcile::EventRecorder& events, const Options& options,
                     metrics::Registry* metrics = nullptr);
