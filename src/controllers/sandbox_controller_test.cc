@@ -31,7 +31,7 @@ class SandboxControllerTest : public testing::Test {
     manager_.start_caches();
     manager_.start_controllers();
   }
-  ~SandboxControllerTest() override {
+  void TearDown() override {
     manager_.stop();
     for (client::WatchCache* cache : {&node_, &watcher_}) cache->stop();
   }

@@ -41,6 +41,8 @@ TEST(PodName, IsTheAnnotationOrTheSandboxsOwn) {
             "my-sandbox");
   EXPECT_EQ(pod_name_of(sandbox("{}", "{annotations: {agents.x-k8s.io/pod-name: warm-1}}")),
             "warm-1");
+  EXPECT_EQ(pod_name_of(sandbox("{}", "{annotations: {agents.x-k8s.io/pod-name: ../secrets/x}}")),
+            "my-sandbox");
 }
 
 TEST(NewPod, HasTheTemplatesSpecAndOurMarks) {

@@ -9,6 +9,7 @@
 #include "controllers/sandbox_volumes.h"
 #include "model/agent_sandbox.h"
 #include "model/meta.h"
+#include "model/names.h"
 
 namespace hearth::controllers {
 
@@ -178,7 +179,9 @@ bool is_same_at(const Json& left, const Json& right, model::Path path) {
 
 std::string_view pod_name_of(const Json& sandbox) {
   const std::string_view said = model::annotation_of(sandbox, model::kPodNameAnnotation);
-  return said.empty() ? model::name_of(sandbox) : said;
+  // Whoever may write the Sandbox may write anything there, and it becomes part of a path.
+  const bool is_name = !said.empty() && model::check_dns_subdomain(said).empty();
+  return is_name ? said : model::name_of(sandbox);
 }
 
 bool is_suspended(const Json& sandbox) {

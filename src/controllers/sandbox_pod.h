@@ -13,7 +13,7 @@ namespace hearth::controllers {
 
 using model::Json;
 
-// What its annotation says, or the Sandbox's own name.
+// What its annotation says, if that can be a pod's name, or the Sandbox's own name.
 std::string_view pod_name_of(const Json& sandbox);
 bool is_suspended(const Json& sandbox);
 

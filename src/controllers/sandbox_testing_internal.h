@@ -115,7 +115,7 @@ class SandboxReconcilerTest : public testing::Test {
       EXPECT_TRUE(cache->wait_synced(std::chrono::seconds(20)));
   }
 
-  ~SandboxReconcilerTest() override {
+  void TearDown() override {
     for (client::WatchCache* cache : {&sandboxes_, &pods_, &services_}) cache->stop();
   }
 
