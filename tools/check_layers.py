@@ -43,7 +43,7 @@ problems += [f"src/{room}: depends on itself by way of its DEPS" for room in dep
 for file in sorted([*src.rglob("*.h"), *src.rglob("*.cc")]):
     room = file.relative_to(src).parts[0]
     allowed = {room} | deps.get(room, set())
-    if re.search(r"_(test|fuzz|bench)\.cc$", file.name):
+    if re.search(r"_(test|fuzz|bench)\.cc$|_testing(_internal)?\.h$", file.name):
         allowed |= test_deps.get(room, set())
     for number, line in enumerate(file.read_text().splitlines(), 1):
         ours = re.match(r'#include "(\w+)/([\w./]+)"', line)
