@@ -191,8 +191,15 @@ void SandboxPass::remove_pod(const Json& pod) {
   if (!model::is_deleting(pod)) remove(tools_.client, client::kPods, pod);
 }
 
+// A Service that the status tells of is looked for where it is, if the cache has none: it may have
+// lost the label that the cache goes by.
 Object SandboxPass::find_service() const {
-  return tools_.services.newest(key_, tools_.caches.services.find(key_.ns, key_.name));
+  if (Object known = tools_.services.newest(key_, tools_.caches.services.find(key_.ns, key_.name)))
+    return known;
+  if (model::text_at(old_status_, {"service"}).empty()) return nullptr;
+  auto there = doing("service get failed",
+                     [&] { return tools_.client.find(client::kServices, key_.ns, key_.name); });
+  return there ? share(std::move(*there)) : nullptr;
 }
 
 Object SandboxPass::keep_service() {

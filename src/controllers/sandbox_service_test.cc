@@ -138,6 +138,23 @@ TEST_F(SandboxServiceTest, UnderAStaleCacheIsFoundWhereItIs) {
   EXPECT_TRUE(is_owned());
 }
 
+TEST_F(SandboxServiceTest, ThatTheCacheDoesNotShowIsDeletedAllTheSame) {
+  make_sandbox("{service: true}");
+  settle();
+  services_.stop();
+  hasty_pass();
+  ASSERT_EQ(told(), "dev");
+  clock_.advance(std::chrono::seconds(2));  // nothing is remembered any more
+  patch_sandbox("{spec: {service: false}}");
+  while (sandboxes_.find("default", "dev")->at("spec").at("service") != false)
+    std::this_thread::yield();
+
+  hasty_pass();
+
+  EXPECT_FALSE(find(client::kServices, "dev"));
+  EXPECT_EQ(told(), "");
+}
+
 class SandboxVolumeTest : public SandboxReconcilerTest {
  protected:
   static constexpr char kClaimSpec[] =
