@@ -20,6 +20,9 @@ struct Blueprint {
 // public name servers where the default network policy keeps the cluster's away.
 Blueprint blueprint_of(const Json& sandbox_template);
 
+// Whether its users look after the network policy themselves.
+bool is_network_unmanaged(const Json& sandbox_template);
+
 // Whether a Sandbox was made of something else: another template, another pod, volumes or service.
 // Metadata and policies do not count.
 bool is_stale(const Json& sandbox, const Json& sandbox_template, const Blueprint& blueprint);
