@@ -18,6 +18,7 @@ struct Options {
   unsigned pool_workers = 1;
   unsigned template_workers = 1;
   unsigned most_batch = 300;    // of sandboxes that a pool makes in one go
+  unsigned refill_threads = 8;  // of one pool, making or ending sandboxes at once
   Duration replenish_delay{};   // 0: none
   double most_refill_rate = 0;  // a second and pool; 0: any
   Duration readiness_grace = std::chrono::minutes(5);
