@@ -345,6 +345,23 @@ TEST_F(WarmPool, OneThatIsClaimedInTheSameMomentSurvives) {
   EXPECT_EQ(world_.watched.removes, 1U);
 }
 
+// A cache that lists anew may see a member for the first time when it is somebody's already.
+TEST(WarmPoolOptions, OneThatIsClaimedBeforeItIsSeenIsNotWaitedFor) {
+  PoolWorld world({}, PoolWorld::Sandboxes::unwatched);
+  world.client().create(kSandboxTemplates, template_named("py"));
+  world.client().create(kSandboxWarmPools, pool_named("pool", 1));
+  follow(world.client(), kSandboxTemplates, world.templates, "py");
+  follow(world.client(), kSandboxWarmPools, world.pools, "pool");
+  world.reconciler.reconcile({"default", "pool"});
+  world.reconciler.reconcile({"default", "pool"});
+  ASSERT_EQ(world.watched.creates, 1U) << "the first is expected";
+  world.claim(world.names().at(0));
+  PoolWorld::start(world.sandboxes);
+  world.settle();
+  EXPECT_EQ(world.watched.creates, 2U);
+  EXPECT_EQ(world.members().size(), 1U);
+}
+
 // P10
 TEST_F(WarmPool, AServerThatRefusesIsAskedOnceAPass) {
   world_.client().create(kSandboxTemplates, template_named("py"));

@@ -1,10 +1,11 @@
 // A pool's reconciler on a real server, driven by hand.
 #pragma once
 
-#include <memory>
-#include <optional>
+#include <atomic>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "controllers/pool_testing.h"
@@ -99,16 +100,20 @@ inline Json claiming_patch(std::string_view resource_version = {}) {
 
 class PoolWorld {
  public:
-  explicit PoolWorld(Options wanted = {}) : options(std::move(wanted)) {
+  enum class Sandboxes { watched, unwatched };
+
+  // `unwatched`: their cache starts later, by hand.
+  explicit PoolWorld(Options wanted = {}, Sandboxes mode = Sandboxes::watched)
+      : options(std::move(wanted)) {
     reconciler.watch(controller);
     // Somebody whose event comes last.
     Json marker = json(R"({"apiVersion":"agents.x-k8s.io/v1beta1","kind":"Sandbox",
       "metadata":{"namespace":"default","name":"marker"},
       "spec":{"podTemplate":{"spec":{"containers":[{"name":"main","image":"x"}]}}}})");
     client().create(client::kSandboxes, marker);
-    for (client::WatchCache* cache : {&pools, &templates, &sandboxes}) cache->start();
-    for (client::WatchCache* cache : {&pools, &templates, &sandboxes})
-      EXPECT_TRUE(cache->wait_synced(std::chrono::seconds(10)));
+    start(pools);
+    start(templates);
+    if (mode == Sandboxes::watched) start(sandboxes);
   }
   ~PoolWorld() {
     controller.stop();
@@ -118,6 +123,11 @@ class PoolWorld {
   PoolWorld& operator=(const PoolWorld&) = delete;
 
   client::Client& client() { return server.client(); }
+
+  static void start(client::WatchCache& cache) {
+    cache.start();
+    EXPECT_TRUE(cache.wait_synced(std::chrono::seconds(10)));
+  }
 
   // The caches have heard of everything written so far, and so have their listeners.
   void follow_all() {
