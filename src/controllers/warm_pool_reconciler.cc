@@ -106,6 +106,8 @@ class WarmPoolReconciler::Pass {
   }
 
   void make_plan() {
+    // Asked before the members are read: what arrives in between would be met and not counted.
+    may_trust_count_ = all_.expectations_.are_met(key_);
     const std::vector<Object> members = members_of(all_.caches_.sandboxes, key_);
     plan_ = plan_pool({.pool = pool_,
                        .sandbox_template = template_.get(),
@@ -196,7 +198,7 @@ class WarmPoolReconciler::Pass {
     const RefillBucket::Grant grant = memory_.bucket.take(deficit, now_);
     // Where some are granted their events bring the next pass.
     if (grant.count == 0) return sooner(next_, grant.wait);
-    if (!all_.expectations_.expect_creations(key_, grant.count)) {
+    if (!may_trust_count_ || !all_.expectations_.expect_creations(key_, grant.count)) {
       memory_.bucket.give_back(grant.count);
       return sooner(next_, kExpectationsRecheck);
     }
@@ -217,7 +219,8 @@ class WarmPoolReconciler::Pass {
   void remove_excess() {
     if (plan_.active.size() <= desired_) return;
     // A count from before the last writes may find too many where there are none.
-    if (!all_.expectations_.are_met(key_)) return sooner(next_, kExpectationsRecheck);
+    if (!may_trust_count_ || !all_.expectations_.are_met(key_))
+      return sooner(next_, kExpectationsRecheck);
     const std::size_t excess =
         std::min<std::size_t>(plan_.active.size() - desired_, all_.options_.most_batch);
     const std::vector<Object> members = least_missed(plan_.active, excess);
@@ -283,6 +286,7 @@ class WarmPoolReconciler::Pass {
   const std::uint32_t desired_;
   Object template_;
   PoolPlan plan_;
+  bool may_trust_count_ = false;
   std::atomic<bool> is_outdated_ = false;
   std::exception_ptr failure_;
   Next next_ = reconcile::kWhenChanged;
