@@ -20,9 +20,10 @@ namespace hearth::controllers {
 using apiserver::json;
 using model::Json;
 
-// Waits for what another thread brings about; false after ten seconds.
+// Waits for what another thread brings about; false after a minute, which only a machine that is
+// very busy comes near.
 inline bool eventually(const std::function<bool()>& is_so) {
-  const Deadline deadline = Deadline::after(std::chrono::seconds(10));
+  const Deadline deadline = Deadline::after(std::chrono::minutes(1));
   while (!is_so()) {
     if (deadline.passed()) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -21,7 +21,7 @@ class LivePool : public testing::Test {
   }
   std::size_t count() { return world_.members().size(); }
   bool fills_up_to(std::size_t replicas) {
-    return eventually([&] { return count() == replicas; });
+    return eventually([&] { return world_.watched.creates >= replicas && count() == replicas; });
   }
   bool says(std::int64_t replicas) {
     return eventually([&] { return model::number_at(world_.status(), {"replicas"}) == replicas; });
@@ -110,13 +110,16 @@ TEST_F(LivePool, RollsOutWhileMembersAreTaken) {
 TEST_F(LivePool, NeverMakesMoreThanWereTaken) {
   constexpr unsigned kReplicas = 300;
   constexpr unsigned kTakers = 4;
-  constexpr unsigned kEach = 150;
+  constexpr unsigned kEach = 60;
   start(kReplicas);
   ASSERT_TRUE(fills_up_to(kReplicas));
   std::atomic<unsigned> taken = 0;
   std::atomic<std::size_t> most = 0;
   std::jthread observer([&](const std::stop_token& stop) {
-    while (!stop.stop_requested()) most = std::max<std::size_t>(most, count());
+    while (!stop.stop_requested()) {
+      most = std::max<std::size_t>(most, count());
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
   });
   {
     std::vector<std::jthread> takers;
