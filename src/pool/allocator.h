@@ -7,7 +7,7 @@
 // It knows the idle ones from the watch cache, reserves in memory, and commits with one optimistic
 // write: whoever else wants the same sandbox, in this process or another, one of the two writes
 // fails. Nothing here is remembered that the objects do not say: after a crash the cache tells it
-// all again. Thread-safe.
+// all again. Thread-safe; holds and tickets may outlive it.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "client/watch_cache.h"
@@ -43,12 +46,12 @@ struct Stock {
   std::size_t held = 0;      // reserved at this moment
 };
 
-class Allocator;
+class AllocatorState;
 
 // One idle sandbox that nobody else is offered while this lives. Destroying it gives it back.
 class Hold {
  public:
-  Hold(Hold&& other) noexcept;
+  Hold(Hold&& other) noexcept = default;
   Hold& operator=(Hold&& other) noexcept;
   ~Hold();
 
@@ -60,31 +63,44 @@ class Hold {
 
  private:
   friend class Allocator;
-  Hold(Allocator& allocator, Object sandbox);
+  friend class AllocatorState;
+  Hold(std::shared_ptr<AllocatorState> state, Object sandbox, std::uint64_t number)
+      : state_(std::move(state)), sandbox_(std::move(sandbox)), number_(number) {}
 
-  Allocator* allocator_ = nullptr;
+  std::shared_ptr<AllocatorState> state_;  // null: kept, or moved from
   Object sandbox_;
+  std::uint64_t number_ = 0;  // no two holds have the same
 };
+
+// Called once, on any thread, without locks. It must not block.
+using Served = std::function<void(std::optional<Hold> hold)>;
 
 class Allocator {
  public:
-  // Hears of sandboxes through `sandboxes`: before that cache starts. Both must outlive it.
-  Allocator(client::WatchCache& sandboxes, const Clock& clock);
+  // Hears of sandboxes through `sandboxes`: before that cache starts.
+  explicit Allocator(client::WatchCache& sandboxes);
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
+  // Who waits is served with nothing.
   ~Allocator();
 
   // The best one there is: Ready before not, with an address always; oldest first, spread over
   // nodes. Nothing: none is free, or others wait for it. Does not block.
   std::optional<Hold> take(const Wish& wish);
 
-  // In line for the next one. `served` is called once, on any thread, without locks: with a hold,
-  // or without one when `patience` is over. It must not block.
+  // In line for the next one. `served` hears of a hold, or of none when `patience` is over or the
+  // pool is dropped. Destroying the ticket is leaving the line: then it is not called any more,
+  // unless that is happening already.
   class Ticket;
-  std::shared_ptr<Ticket> wait(Wish wish, Duration patience,
-                               std::function<void(std::optional<Hold> hold)> served);
+  std::shared_ptr<Ticket> wait(Wish wish, Duration patience, Served served);
 
   Stock stock(const model::Key& pool) const;
+  // Of all pools that have any, or waiters.
+  std::vector<std::pair<model::Key, Stock>> stocks() const;
+  std::size_t waiting(const model::Key& pool) const;
+
+  // The pool is gone: its members are not offered any more, whatever becomes of them.
+  void drop(const model::Key& pool);
 
   // The one write: a merge patch of the held sandbox, with its resourceVersion. Nothing when
   // somebody was faster or it is gone: then take another. Other refusals are thrown, and the
@@ -92,9 +108,8 @@ class Allocator {
   std::optional<Json> commit(client::Client& client, Hold hold, Json patch);
 
  private:
-  friend class Hold;
-  struct State;
-  std::unique_ptr<State> state_;
+  std::shared_ptr<AllocatorState> state_;
+  std::jthread timer_;  // tells those whose patience is over
 };
 
 // Whether a Sandbox may be handed out by pools at all: pool-owned, labelled, not deleting.

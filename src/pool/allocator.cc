@@ -1,0 +1,129 @@
+#include "pool/allocator.h"
+
+#include <algorithm>
+
+#include "client/kinds.h"
+#include "model/agent_sandbox.h"
+#include "pool/state_internal.h"
+
+namespace hearth::pool {
+namespace {
+
+// As good as for ever, and far from where adding to a moment overflows.
+constexpr Duration kMostPatience = std::chrono::hours(24 * 365);
+
+bool is_from_somebody_faster(const model::StatusError& error) {
+  return error.status().code == 409 || error.status().code == 404;
+}
+
+}  // namespace
+
+bool is_adoptable(const Json& sandbox) {
+  if (model::is_deleting(sandbox)) return false;
+  if (model::label_of(sandbox, model::kPoolLabel).empty()) return false;
+  if (model::label_of(sandbox, model::kTemplateRefHashLabel).empty()) return false;
+  const std::optional<model::Owner> owner = model::controller_of(sandbox);
+  return owner && owner->kind == "SandboxWarmPool" && owner->group() == model::kExtensionsGroup;
+}
+
+Hold& Hold::operator=(Hold&& other) noexcept {
+  Hold before(std::move(*this));
+  state_ = std::move(other.state_);
+  sandbox_ = std::move(other.sandbox_);
+  number_ = other.number_;
+  return *this;
+}
+
+Hold::~Hold() {
+  if (state_) state_->give_back(*this);
+}
+
+void Hold::keep() {
+  if (const auto state = std::exchange(state_, nullptr)) state->keep(*this);
+}
+
+class Allocator::Ticket {
+ public:
+  Ticket(std::shared_ptr<AllocatorState> state, WaiterPtr waiter)
+      : state_(std::move(state)), waiter_(std::move(waiter)) {}
+  Ticket(const Ticket&) = delete;
+  Ticket& operator=(const Ticket&) = delete;
+  ~Ticket() { state_->leave(*waiter_); }
+
+ private:
+  std::shared_ptr<AllocatorState> state_;
+  WaiterPtr waiter_;
+};
+
+Allocator::Allocator(client::WatchCache& sandboxes) : state_(std::make_shared<AllocatorState>()) {
+  // The cache may go on when this is gone: its handlers keep what they need.
+  sandboxes.add_handlers({
+      .on_add = [state = state_](const Object& now) { state->see(now); },
+      .on_update = [state = state_](const Object&, const Object& now) { state->see(now); },
+      .on_delete = [state = state_](const Object& last) { state->see_gone(last); },
+  });
+  timer_ = std::jthread([state = state_](const std::stop_token& stop) { state->watch_deadlines(stop); });
+}
+
+Allocator::~Allocator() {
+  timer_.request_stop();
+  timer_.join();
+  state_->close();
+}
+
+std::optional<Hold> Allocator::take(const Wish& wish) {
+  return state_->take(wish);
+}
+
+std::shared_ptr<Allocator::Ticket> Allocator::wait(Wish wish, Duration patience, Served served) {
+  const auto waiter = std::make_shared<Waiter>();
+  waiter->wish = std::move(wish);
+  waiter->served = std::move(served);
+  waiter->since = std::chrono::steady_clock::now();
+  waiter->deadline = waiter->since + std::min(patience, kMostPatience);
+  auto ticket = std::make_shared<Ticket>(state_, waiter);
+  state_->wait(waiter);
+  return ticket;
+}
+
+Stock Allocator::stock(const model::Key& pool) const {
+  return state_->stock(pool);
+}
+
+std::vector<std::pair<model::Key, Stock>> Allocator::stocks() const {
+  return state_->stocks();
+}
+
+std::size_t Allocator::waiting(const model::Key& pool) const {
+  return state_->waiting(pool);
+}
+
+void Allocator::drop(const model::Key& pool) {
+  state_->drop(pool);
+}
+
+std::optional<Json> Allocator::commit(client::Client& client, Hold hold, Json patch) {
+  // A newer version that is still idle does as well: most changes are to its status.
+  const Object newest = state_->newest(hold);
+  if (!newest) return std::nullopt;
+  hold.sandbox_ = newest;
+  const model::Key key = model::key_of(*newest);
+  model::JsonObject& metadata = model::make_object_at(patch, {"metadata"});
+  metadata["resourceVersion"] = model::resource_version_of(*newest);
+  try {
+    Json now = client.patch(client::kSandboxes, key.ns, key.name, client::PatchKind::merge, patch);
+    state_->learn(std::make_shared<const Json>(now), /*is_from_cache=*/false);
+    return now;
+  } catch (const model::StatusError& error) {
+    if (!is_from_somebody_faster(error)) throw;
+  }
+  // The cache is behind: the server says whether it is still to be had.
+  if (std::optional<Json> now = client.find(client::kSandboxes, key.ns, key.name)) {
+    state_->learn(std::make_shared<const Json>(*std::move(now)), /*is_from_cache=*/false);
+  } else {
+    hold.keep();
+  }
+  return std::nullopt;
+}
+
+}  // namespace hearth::pool
