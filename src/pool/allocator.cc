@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "client/kinds.h"
+#include "metrics/registry.h"
 #include "model/agent_sandbox.h"
 #include "pool/state_internal.h"
 
@@ -14,6 +15,24 @@ constexpr Duration kMostPatience = std::chrono::hours(24 * 365);
 
 bool is_from_somebody_faster(const model::StatusError& error) {
   return error.status().code == 409 || error.status().code == 404;
+}
+
+std::vector<metrics::Sample> stock_samples(const std::shared_ptr<AllocatorState>& state) {
+  std::vector<metrics::Sample> samples;
+  if (!state) return samples;
+  for (const auto& [pool, stock] : state->stocks()) {
+    const auto add = [&](std::string_view what, std::size_t count) {
+      samples.push_back(
+          {{{"namespace", pool.ns}, {"pool", pool.name}, {"state", std::string(what)}},
+           static_cast<double>(count)});
+    };
+    add("ready", stock.ready);
+    add("unready", stock.unready);
+    add("starting", stock.starting);
+    add("held", stock.held);
+    add("waited_for", stock.waiting);
+  }
+  return samples;
 }
 
 }  // namespace
@@ -55,14 +74,19 @@ class Allocator::Ticket {
   WaiterPtr waiter_;
 };
 
-Allocator::Allocator(client::WatchCache& sandboxes) : state_(std::make_shared<AllocatorState>()) {
+Allocator::Allocator(client::WatchCache& sandboxes, metrics::Registry& registry)
+    : state_(std::make_shared<AllocatorState>(registry)) {
   // The cache may go on when this is gone: its handlers keep what they need.
   sandboxes.add_handlers({
       .on_add = [state = state_](const Object& now) { state->see(now); },
       .on_update = [state = state_](const Object&, const Object& now) { state->see(now); },
       .on_delete = [state = state_](const Object& last) { state->see_gone(last); },
   });
-  timer_ = std::jthread([state = state_](const std::stop_token& stop) { state->watch_deadlines(stop); });
+  registry.collect("hearth_allocator_stock", "Members of warm pools, by what they are good for.",
+                   metrics::Kind::gauge,
+                   [state = std::weak_ptr(state_)] { return stock_samples(state.lock()); });
+  timer_ =
+      std::jthread([state = state_](const std::stop_token& stop) { state->watch_deadlines(stop); });
 }
 
 Allocator::~Allocator() {
@@ -94,15 +118,18 @@ std::vector<std::pair<model::Key, Stock>> Allocator::stocks() const {
   return state_->stocks();
 }
 
-std::size_t Allocator::waiting(const model::Key& pool) const {
-  return state_->waiting(pool);
-}
-
 void Allocator::drop(const model::Key& pool) {
   state_->drop(pool);
 }
 
 std::optional<Json> Allocator::commit(client::Client& client, Hold hold, Json patch) {
+  const Moment began = std::chrono::steady_clock::now();
+  std::optional<Json> won = try_commit(client, hold, std::move(patch));
+  state_->note_commit(hold, std::chrono::steady_clock::now() - began, won.has_value());
+  return won;
+}
+
+std::optional<Json> Allocator::try_commit(client::Client& client, Hold& hold, Json patch) {
   // A newer version that is still idle does as well: most changes are to its status.
   const Object newest = state_->newest(hold);
   if (!newest) return std::nullopt;

@@ -23,6 +23,10 @@
 #include "client/watch_cache.h"
 #include "model/meta.h"
 
+namespace hearth::metrics {
+class Registry;
+}
+
 namespace hearth::pool {
 
 using client::Object;
@@ -44,6 +48,7 @@ struct Stock {
   std::size_t unready = 0;   // with an address, not Ready
   std::size_t starting = 0;  // without an address
   std::size_t held = 0;      // reserved at this moment
+  std::size_t waiting = 0;   // who stands in line
 };
 
 class AllocatorState;
@@ -77,8 +82,8 @@ using Served = std::function<void(std::optional<Hold> hold)>;
 
 class Allocator {
  public:
-  // Hears of sandboxes through `sandboxes`: before that cache starts.
-  explicit Allocator(client::WatchCache& sandboxes);
+  // Hears of sandboxes through `sandboxes`: before that cache starts. `registry` must outlive both.
+  Allocator(client::WatchCache& sandboxes, metrics::Registry& registry);
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
   // Who waits is served with nothing.
@@ -97,7 +102,6 @@ class Allocator {
   Stock stock(const model::Key& pool) const;
   // Of all pools that have any, or waiters.
   std::vector<std::pair<model::Key, Stock>> stocks() const;
-  std::size_t waiting(const model::Key& pool) const;
 
   // The pool is gone: its members are not offered any more, whatever becomes of them.
   void drop(const model::Key& pool);
@@ -108,6 +112,8 @@ class Allocator {
   std::optional<Json> commit(client::Client& client, Hold hold, Json patch);
 
  private:
+  std::optional<Json> try_commit(client::Client& client, Hold& hold, Json patch);
+
   std::shared_ptr<AllocatorState> state_;
   std::jthread timer_;  // tells those whose patience is over
 };

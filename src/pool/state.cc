@@ -16,6 +16,11 @@ Place free_place_of(const Json& sandbox) {
   return model::is_condition_true(sandbox, "Ready") ? Place::ready : Place::unready;
 }
 
+// Of one that is adoptable.
+model::Key pool_of(const Json& sandbox) {
+  return {std::string(model::namespace_of(sandbox)), model::controller_of(sandbox)->name};
+}
+
 std::optional<std::uint64_t> number_of(std::string_view version) {
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(version.begin(), version.end(), number);
@@ -74,6 +79,7 @@ void AllocatorState::put(Member& member, Deliveries& deliveries) {
   if (place != Place::starting && pool != pools_.end()) {
     if (WaiterPtr waiter = pool->second.line.call(*member.sandbox)) {
       deadlines_.erase({waiter->deadline, waiter->number});
+      figures_.wait.observe(std::chrono::steady_clock::now() - waiter->since);
       deliveries.push_back({.waiter = std::move(waiter), .hold = hold(member)});
       return;
     }
@@ -118,7 +124,8 @@ void AllocatorState::learn(const Object& now, bool is_from_cache) {
     member.is_seen = is_from_cache;
     member.is_aside = false;
     member.node = model::text_at(*now, {"status", "nodeName"});
-    if (is_idle) member.pool = {std::string(model::namespace_of(*now)), model::controller_of(*now)->name};
+    if (is_idle) member.pool = pool_of(*now);
+    figures_.meet(member.pool);
     put(member, deliveries);
     if (!is_idle && member.is_seen && member.hold == 0) members_.erase(found);
   }
@@ -135,8 +142,13 @@ void AllocatorState::see_gone(const Object& last) {
 }
 
 std::optional<Hold> AllocatorState::take(const Wish& wish) {
+  const Moment began = std::chrono::steady_clock::now();
   const std::lock_guard lock(mutex_);
-  return take_locked(wish);
+  std::optional<Hold> hold = take_locked(wish);
+  figures_.take.observe(std::chrono::steady_clock::now() - began);
+  PoolFigures& figures = figures_.of(wish.pool);
+  (hold ? figures.hits : figures.misses).add();
+  return hold;
 }
 
 std::optional<Hold> AllocatorState::take_locked(const Wish& wish) {
@@ -197,6 +209,7 @@ void AllocatorState::wait(const WaiterPtr& waiter) {
   {
     const std::lock_guard lock(mutex_);
     waiter->number = ++last_number_;
+    figures_.of(waiter->wish.pool).waits.add();
     std::optional<Hold> hold = take_locked(waiter->wish);
     if (hold || waiter->deadline <= waiter->since) {
       deliveries.push_back({.waiter = waiter, .hold = std::move(hold)});
@@ -226,6 +239,7 @@ void AllocatorState::serve_with_nothing(const std::vector<WaiterPtr>& waiters,
                                         Deliveries& deliveries) {
   for (const WaiterPtr& waiter : waiters) {
     leave_locked(*waiter);
+    figures_.of(waiter->wish.pool).refusals.add();
     deliveries.push_back({.waiter = waiter, .hold = std::nullopt});
   }
 }
@@ -271,10 +285,11 @@ std::vector<std::pair<model::Key, Stock>> AllocatorState::stocks() const {
   return all;
 }
 
-std::size_t AllocatorState::waiting(const model::Key& pool) const {
+void AllocatorState::note_commit(const Hold& hold, Duration time, bool is_won) {
+  figures_.commit.observe(time);
+  if (is_won) return;
   const std::lock_guard lock(mutex_);
-  const auto found = pools_.find(pool);
-  return found == pools_.end() ? 0 : found->second.line.size();
+  figures_.of(pool_of(*hold.sandbox())).conflicts.add();
 }
 
 void AllocatorState::watch_deadlines(const std::stop_token& stop) {

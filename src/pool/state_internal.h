@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "pool/allocator.h"
+#include "pool/figures_internal.h"
 #include "pool/line_internal.h"
 #include "pool/shelf_internal.h"
 
@@ -50,6 +51,8 @@ using Deliveries = std::vector<Delivery>;
 
 class AllocatorState : public std::enable_shared_from_this<AllocatorState> {
  public:
+  explicit AllocatorState(metrics::Registry& registry) : figures_(registry) {}
+
   void see(const Object& now) { learn(now, /*is_from_cache=*/true); }
   void see_gone(const Object& last);
   // What the server itself said: often newer than the cache.
@@ -63,10 +66,10 @@ class AllocatorState : public std::enable_shared_from_this<AllocatorState> {
   // The newest version of what is held; null when it is known to be gone or somebody's.
   Object newest(const Hold& hold) const;
   void drop(const model::Key& pool);
+  void note_commit(const Hold& hold, Duration time, bool is_won);
 
   Stock stock(const model::Key& pool) const;
   std::vector<std::pair<model::Key, Stock>> stocks() const;
-  std::size_t waiting(const model::Key& pool) const;
 
   // The timer's thread.
   void watch_deadlines(const std::stop_token& stop);
@@ -84,7 +87,7 @@ class AllocatorState : public std::enable_shared_from_this<AllocatorState> {
     bool is_empty() const {
       return ready.size() + unready.size() + starting + held + line.size() == 0;
     }
-    Stock stock() const { return {ready.size(), unready.size(), starting, held}; }
+    Stock stock() const { return {ready.size(), unready.size(), starting, held, line.size()}; }
   };
   using Members = std::unordered_map<std::string, Member>;
 
@@ -102,12 +105,13 @@ class AllocatorState : public std::enable_shared_from_this<AllocatorState> {
   // Without it.
   static void deliver(Deliveries deliveries);
 
-  mutable std::mutex mutex_;  // guards all below
-  std::condition_variable_any earlier_;  // another deadline is the next
-  Members members_;                      // by "NS/NAME"
-  std::map<model::Key, Pool> pools_;     // none that is empty
+  mutable std::mutex mutex_;                                         // guards all below
+  std::condition_variable_any earlier_;                              // another deadline is the next
+  Members members_;                                                  // by "NS/NAME"
+  std::map<model::Key, Pool> pools_;                                 // none that is empty
   std::map<std::pair<Moment, std::uint64_t>, WaiterPtr> deadlines_;  // with their numbers
   std::uint64_t last_number_ = 0;
+  Figures figures_;
 };
 
 }  // namespace hearth::pool
