@@ -4,7 +4,6 @@
 
 #include "client/kinds.h"
 #include "metrics/registry.h"
-#include "model/agent_sandbox.h"
 #include "pool/state_internal.h"
 
 namespace hearth::pool {
@@ -36,14 +35,6 @@ std::vector<metrics::Sample> stock_samples(const std::shared_ptr<AllocatorState>
 }
 
 }  // namespace
-
-bool is_adoptable(const Json& sandbox) {
-  if (model::is_deleting(sandbox)) return false;
-  if (model::label_of(sandbox, model::kPoolLabel).empty()) return false;
-  if (model::label_of(sandbox, model::kTemplateRefHashLabel).empty()) return false;
-  const std::optional<model::Owner> owner = model::controller_of(sandbox);
-  return owner && owner->kind == "SandboxWarmPool" && owner->group() == model::kExtensionsGroup;
-}
 
 Hold& Hold::operator=(Hold&& other) noexcept {
   Hold before(std::move(*this));
