@@ -48,10 +48,17 @@ PoolFigures Figures::make(const model::Key& pool) {
 }
 
 void Figures::meet(const model::Key& pool) {
-  if (!pools_.contains(pool)) pools_.emplace(pool, make(pool));
+  {
+    const std::lock_guard lock(mutex_);
+    if (pools_.contains(pool)) return;
+  }
+  const PoolFigures made = make(pool);
+  const std::lock_guard lock(mutex_);
+  pools_.emplace(pool, made);
 }
 
 PoolFigures& Figures::of(const model::Key& pool) {
+  const std::lock_guard lock(mutex_);
   const auto found = pools_.find(pool);
   return found == pools_.end() ? unknown_ : found->second;
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <mutex>
 
 #include "metrics/registry.h"
 #include "model/meta.h"
@@ -23,7 +24,8 @@ class Figures {
  public:
   explicit Figures(metrics::Registry& registry);
 
-  // Not thread-safe: under the allocator's lock.
+  // Not with the allocator's lock held: who renders the registry has its lock and asks for that
+  // one.
   void meet(const model::Key& pool);
   PoolFigures& of(const model::Key& pool);
 
@@ -35,7 +37,8 @@ class Figures {
   PoolFigures make(const model::Key& pool);
 
   metrics::Registry& registry_;
-  std::map<model::Key, PoolFigures> pools_;
+  std::mutex mutex_;                         // guards pools_, not what is in it
+  std::map<model::Key, PoolFigures> pools_;  // only grows
   PoolFigures unknown_;
 };
 

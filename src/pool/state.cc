@@ -96,6 +96,7 @@ Hold AllocatorState::hold(Member& member) {
 
 void AllocatorState::learn(const Object& now, bool is_from_cache) {
   const bool is_idle = is_adoptable(*now);
+  if (is_idle) figures_.meet(pool_of(*now));
   std::string key = model::key_of(*now).text();
   Deliveries deliveries;
   {
@@ -125,7 +126,6 @@ void AllocatorState::learn(const Object& now, bool is_from_cache) {
     member.is_aside = false;
     member.node = model::text_at(*now, {"status", "nodeName"});
     if (is_idle) member.pool = pool_of(*now);
-    figures_.meet(member.pool);
     put(member, deliveries);
     if (!is_idle && member.is_seen && member.hold == 0) members_.erase(found);
   }
