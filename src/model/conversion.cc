@@ -136,10 +136,15 @@ void claim_to_alpha(Json& claim, const Json& original) {
   const std::string pool(text_at(claim, {"spec", "warmPoolRef", "name"}));
   const std::string bound(text_at(claim, {"status", "sandbox", "name"}));
   JsonObject& spec = make_object_at(claim, {"spec"});
+  // A claim that names a template says what v1alpha1 calls "default".
+  const std::string direct(text_at(claim, {"spec", "sandboxTemplateRef", "name"}));
   spec.erase("warmPoolRef");
-  spec.erase("volumeClaimTemplates");
-  const bool is_shadow = pool.starts_with(kShadowPool);
-  const std::string name = is_shadow ? pool.substr(kShadowPool.size()) : pool;
+  for (const std::string_view later : {"volumeClaimTemplates", "whenEmpty", "waitSeconds",
+                                       "priority", "envFrom", "files", "workingDir"})
+    spec.erase(later);
+  const bool is_shadow = pool.empty() || pool.starts_with(kShadowPool);
+  std::string name = pool;
+  if (is_shadow) name = pool.empty() ? direct : pool.substr(kShadowPool.size());
   spec["sandboxTemplateRef"] = JsonObject{{"name", name}};
   spec["warmpool"] = is_shadow ? "default" : pool;
   if (original.is_null()) return;
@@ -148,7 +153,7 @@ void claim_to_alpha(Json& claim, const Json& original) {
     spec["sandboxTemplateRef"] = *reference;
   const Json* policy = find(original, {"spec", "warmpool"});
   if (!is_unchanged)
-    spec["warmpool"] = pool;
+    spec["warmpool"] = pool.empty() ? "default" : pool;
   else if (policy)
     spec["warmpool"] = *policy;
   else

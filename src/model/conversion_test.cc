@@ -166,6 +166,15 @@ TEST(ClaimConversion, ShowsAPoolWithoutHistory) {
             R"({"sandboxTemplateRef":{"name":"p"},"warmpool":"p"})");
 }
 
+TEST(ClaimConversion, ShowsATemplateAsTheDefault) {
+  EXPECT_EQ(to_text(alpha(R"({"apiVersion":"extensions.agents.x-k8s.io/v1beta1",
+    "kind":"SandboxClaim","spec":{"sandboxTemplateRef":{"name":"t"},"whenEmpty":"Wait",
+    "waitSeconds":3,"priority":1,"workingDir":"/w","files":[{"path":"/f","content":"x"}],
+    "envFrom":[{"secretRef":{"name":"s"}}]}})")
+                        .at("spec")),
+            R"({"sandboxTemplateRef":{"name":"t"},"warmpool":"default"})");
+}
+
 TEST(ClaimConversion, ShowsAPoolThatWasChanged) {
   Json claim = beta(R"({"apiVersion":"extensions.agents.x-k8s.io/v1alpha1","kind":"SandboxClaim",
     "metadata":{"name":"c"},"spec":{"sandboxTemplateRef":{"name":"t"},"warmpool":"default"}})");
