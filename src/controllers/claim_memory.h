@@ -1,0 +1,50 @@
+// What this process knows about claims that no object says yet, or that its caches are behind with.
+//
+// All of it may be lost at any time: the objects say what was done. It keeps a cache that is behind
+// from making a claim look as if it had nothing.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/clock.h"
+#include "client/watch_cache.h"
+#include "controllers/claim_ticket.h"
+#include "model/meta.h"
+
+namespace hearth::controllers {
+
+using model::Json;
+
+// Used by one worker at a time: the one that has the claim's key.
+struct ClaimMemory {
+  std::string uid;
+  Time first_seen;
+  // The server was asked whether the claim has a sandbox from before our time.
+  bool is_asked = false;
+  bool is_tidied = false;  // leavings of older versions are gone
+  // A write was made for it whose answer never came: the server has to be asked.
+  bool is_in_doubt = false;
+  // Its sandbox as our write left it, until the cache shows it; and since when.
+  client::Object bound;
+  Time bound_at;
+  bool is_measured = false;             // its latencies were observed
+  std::unique_ptr<ClaimTicket> ticket;  // in line for a sandbox
+};
+
+class ClaimMemories {
+ public:
+  // The same one until forget(), or until there is another claim of that name.
+  std::shared_ptr<ClaimMemory> of(const Json& claim, Time now);
+  void forget(const model::Key& key);
+  void forget_all();
+  std::size_t size() const;
+
+ private:
+  mutable std::mutex mutex_;  // guards memories_, not what is in them
+  std::map<model::Key, std::shared_ptr<ClaimMemory>> memories_;
+};
+
+}  // namespace hearth::controllers

@@ -1,0 +1,307 @@
+#include "controllers/claim_reconciler.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/json_text.h"
+#include "base/log.h"
+#include "base/time_text.h"
+#include "client/kinds.h"
+#include "controllers/claim_adoption.h"
+#include "controllers/claim_defaults.h"
+#include "controllers/claim_expiry.h"
+#include "controllers/claim_metadata.h"
+#include "controllers/claim_problem.h"
+#include "model/agent_sandbox.h"
+
+namespace hearth::controllers {
+namespace {
+
+using client::Object;
+using reconcile::EventType;
+using reconcile::kWhenChanged;
+using reconcile::Next;
+
+constexpr Duration kAtOnce = std::chrono::milliseconds(1);
+constexpr Duration kSoon = std::chrono::milliseconds(200);
+constexpr Duration kAfterConflict = std::chrono::milliseconds(50);
+
+Next sooner(Next left, Next right) {
+  if (!left || !right) return left ? left : right;
+  return std::min(*left, *right);
+}
+
+bool is_ready(const Json& object) {
+  return model::is_condition_true(object, "Ready");
+}
+
+// A conflict says nothing about the claim: the next look sees more.
+bool is_passing(const Error& error) {
+  return error.code() == Code::conflict && dynamic_cast<const model::StatusError*>(&error);
+}
+
+}  // namespace
+
+// One look at a claim, and what came of it.
+struct ClaimReconciler::Pass {
+  const Json& claim;
+  ClaimMemory& memory;
+  std::optional<Json> lifecycle;
+  Time now;
+  Object sandbox;
+  ClaimView view = {};
+  Next again = kWhenChanged;
+  bool is_silent = false;  // no status is written
+  Retry retry = Retry::when_changed;
+
+  void fail_with(std::string_view reason, std::string_view message, Retry how) {
+    view.reason = reason;
+    view.message = message;
+    retry = how;
+  }
+};
+
+ClaimReconciler::ClaimReconciler(Parts parts, Options options)
+    : parts_(parts),
+      options_(std::move(options)),
+      metrics_(parts.metrics),
+      finder_(parts.client, parts.sandboxes, parts.clock),
+      sources_(parts.client, parts.pools, parts.templates),
+      supplier_({.client = parts.client,
+                 .allocator = parts.allocator,
+                 .finder = finder_,
+                 .sources = sources_,
+                 .metrics = metrics_,
+                 .events = parts.events,
+                 .clock = parts.clock,
+                 .outfitter = parts.outfitter},
+                [this](const model::Key& key) { wake(key); }) {}
+
+ClaimReconciler::~ClaimReconciler() {
+  stop();
+}
+
+void ClaimReconciler::begin() {
+  finder_.begin(parts_.clock.now());
+  memories_.forget_all();
+}
+
+void ClaimReconciler::stop() {
+  memories_.forget_all();
+  const std::lock_guard lock(wake_mutex_);
+  queue_ = nullptr;
+}
+
+Next ClaimReconciler::reconcile(const model::Key& key) {
+  const Object claim = parts_.claims.find(key.ns, key.name);
+  if (!claim || model::is_deleting(*claim)) {
+    memories_.forget(key);
+    return kWhenChanged;
+  }
+  const Time now = parts_.clock.now();
+  const auto memory = memories_.of(*claim, now);
+  const Object pool = sources_.cached_pool_of(*claim);
+  Pass pass{.claim = *claim,
+            .memory = *memory,
+            .lifecycle = lifecycle_of(*claim, pool ? *pool : Json(nullptr)),
+            .now = now};
+  return look_at(pass);
+}
+
+Next ClaimReconciler::look_at(Pass& pass) {
+  if (is_over(expiry_of(pass.claim, pass.lifecycle), pass.now)) {
+    pass.view.is_expired = true;
+    pass.memory.ticket.reset();
+    return ready_reason(pass.claim) == "ClaimExpired" ? end(pass) : announce_end(pass);
+  }
+  try {
+    work(pass);
+  } catch (const ClaimProblem& problem) {
+    pass.fail_with(problem.reason(), problem.what(), problem.retry());
+  } catch (const Error& error) {
+    if (is_passing(error)) throw;
+    pass.fail_with("ReconcilerError", fmt::format("Error seen: {}", error.what()),
+                   Retry::with_pause);
+  }
+  return settle(pass);
+}
+
+void ClaimReconciler::work(Pass& pass) {
+  check_additional_metadata(pass.claim, options_.label_domains);
+  pass.sandbox = finder_.find(pass.claim, pass.memory);
+  if (pass.sandbox) {
+    pass.memory.ticket.reset();
+    pass.view.sandbox = pass.sandbox.get();
+    keep_up(pass);
+  } else {
+    const Supply supply = supplier_.obtain(pass.claim, pass.memory);
+    pass.sandbox = supply.sandbox;
+    pass.again = supply.again;
+    pass.is_silent = supply.is_silent;
+    if (supply.is_waiting)
+      pass.fail_with("WaitingForWarmPool",
+                     fmt::format("Waiting for a sandbox of SandboxWarmPool {}",
+                                 json_quote(pool_name_of(pass.claim))),
+                     Retry::when_changed);
+  }
+  pass.view.sandbox = pass.sandbox.get();
+  if (pass.sandbox) pass.view.outfitted_pod = supplier_.outfit(pass.claim, *pass.sandbox);
+}
+
+// The metadata of template and claim reach a sandbox that is the claim's already.
+void ClaimReconciler::keep_up(Pass& pass) {
+  if (model::is_deleting(*pass.sandbox)) return;
+  const Object own_template = sources_.cached_template_of(pass.claim);
+  Json patch = upkeep_patch(pass.claim, *pass.sandbox, own_template.get());
+  if (patch.is_null()) return;
+  model::make_object_at(patch, {"metadata"})["resourceVersion"] =
+      model::resource_version_of(*pass.sandbox);
+  pass.sandbox = std::make_shared<const Json>(
+      parts_.client.patch(client::kSandboxes, model::namespace_of(*pass.sandbox),
+                          model::name_of(*pass.sandbox), client::PatchKind::merge, patch));
+  pass.view.sandbox = pass.sandbox.get();
+}
+
+// Says what came of it, and when to look again.
+Next ClaimReconciler::settle(Pass& pass) {
+  if (pass.is_silent) return pass.again;
+  Json status = claim_status(pass.claim, pass.view, pass.now);
+  // With the status of now it may be over: TTL 0 and a sandbox that has just finished.
+  Json next = pass.claim;
+  next.get_object()["status"] = status;
+  const auto expiry = expiry_of(next, pass.lifecycle);
+  if (is_over(expiry, pass.now)) {
+    pass.view.is_expired = true;
+    pass.view.reason.clear();
+    return announce_end(pass);
+  }
+  const Written written = write_status(pass, status);
+  if (written == Written::conflict) return sooner(pass.again, kAfterConflict);
+  after_ready(pass, status);
+  Next next_look = pass.again;
+  if (expiry) next_look = sooner(next_look, *expiry - pass.now);
+  switch (pass.retry) {
+    case Retry::when_changed:
+      return next_look;
+    case Retry::each_minute:
+      return sooner(next_look, std::chrono::minutes(1));
+    case Retry::soon:
+      return sooner(next_look, kSoon);
+    case Retry::with_pause:
+      break;
+  }
+  // Whatever it was, trying again may help: templates change, and nobody wakes claims for it.
+  fail(Code::unavailable, "claim '{}': {}", model::key_of(pass.claim).text(), pass.view.message);
+}
+
+ClaimReconciler::Written ClaimReconciler::write_status(Pass& pass, const Json& status) {
+  const Json patch = status_patch(pass.claim, status);
+  if (patch.is_null()) return Written::nothing;
+  try {
+    parts_.client.patch(client::kSandboxClaims, model::namespace_of(pass.claim),
+                        model::name_of(pass.claim), client::PatchKind::merge, patch,
+                        {.subresource = "status"});
+  } catch (const model::StatusError& error) {
+    if (error.code() == Code::conflict) return Written::conflict;
+    if (error.code() != Code::not_found) throw;
+  }
+  return Written::status;
+}
+
+// Nobody waits for any of this.
+void ClaimReconciler::after_ready(Pass& pass, const Json& status) {
+  const Json holder = model::JsonObject{{"status", status}};
+  if (!pass.sandbox || !is_ready(holder)) return;
+  if (pass.memory.is_measured) return;
+  pass.memory.is_measured = true;
+  if (!model::annotation_of(pass.claim, model::kFirstReadyAnnotation).empty()) return;
+  const bool was_ready = is_ready(pass.claim);
+  if (!was_ready)
+    metrics_.observe_ready(pass.claim, *pass.sandbox, pass.memory.first_seen, pass.now);
+  if (!options_.claim_observability_annotations) return;
+  // When a claim became Ready before this process looked at it, nobody knows when.
+  model::JsonObject annotations{
+      {model::kFirstReadyAnnotation, was_ready ? "unknown" : format_rfc3339(pass.now, 9)}};
+  if (model::annotation_of(pass.claim, model::kFirstObservedAnnotation).empty())
+    annotations[model::kFirstObservedAnnotation] = format_rfc3339(pass.memory.first_seen, 9);
+  annotate(pass.claim, annotations);
+}
+
+void ClaimReconciler::annotate(const Json& claim, const model::JsonObject& annotations) {
+  try {
+    parts_.client.patch(client::kSandboxClaims, model::namespace_of(claim), model::name_of(claim),
+                        client::PatchKind::merge,
+                        model::JsonObject{{"metadata", {{"annotations", annotations}}}});
+  } catch (const Error& error) {
+    log::debug("a claim is not annotated",
+               {{"claim", model::key_of(claim).text()}, {"reason", error.what()}});
+  }
+}
+
+// First the status, then the deed: who watches the claim learns why it goes.
+Next ClaimReconciler::announce_end(Pass& pass) {
+  if (!pass.sandbox) {
+    const auto own = finder_.find_all(pass.claim, pass.memory);
+    if (!own.empty()) pass.sandbox = own.front();
+  }
+  pass.view.sandbox = pass.sandbox.get();
+  const Json status = claim_status(pass.claim, pass.view, pass.now);
+  if (write_status(pass, status) == Written::conflict) return kAfterConflict;
+  parts_.events.record(pass.claim, EventType::normal, "ClaimExpired", "Claim Expired",
+                       "Claim expired");
+  return kAtOnce;
+}
+
+Next ClaimReconciler::end(Pass& pass) {
+  const std::string_view policy = shutdown_policy_of(pass.lifecycle);
+  if (policy != "Retain") {
+    delete_claim(pass, policy);
+    return kWhenChanged;
+  }
+  delete_sandboxes(pass);
+  const Json status = claim_status(pass.claim, pass.view, pass.now);
+  return write_status(pass, status) == Written::conflict ? Next(kAfterConflict) : kWhenChanged;
+}
+
+void ClaimReconciler::delete_claim(Pass& pass, std::string_view policy) {
+  parts_.events.record(pass.claim, EventType::normal, "ClaimExpired", "Deleting",
+                       fmt::format("Deleting Claim (ShutdownPolicy={})", policy));
+  try {
+    parts_.client.remove(client::kSandboxClaims, model::namespace_of(pass.claim),
+                         model::name_of(pass.claim),
+                         {.propagation = policy == "DeleteForeground" ? "Foreground" : "Background",
+                          .uid = std::string(model::uid_of(pass.claim))});
+  } catch (const model::StatusError& error) {
+    if (error.code() != Code::not_found && error.code() != Code::conflict) throw;
+  }
+}
+
+// Never somebody else's, whatever the status says.
+void ClaimReconciler::delete_sandboxes(Pass& pass) {
+  const auto own = finder_.find_all(pass.claim, pass.memory);
+  for (const Object& sandbox : own) {
+    if (!pass.sandbox) pass.sandbox = sandbox;
+    if (model::is_deleting(*sandbox)) continue;
+    try {
+      parts_.client.remove(client::kSandboxes, model::namespace_of(*sandbox),
+                           model::name_of(*sandbox), {.uid = std::string(model::uid_of(*sandbox))});
+    } catch (const model::StatusError& error) {
+      if (error.code() != Code::not_found && error.code() != Code::conflict) throw;
+    }
+  }
+  pass.view.sandbox = pass.sandbox.get();
+  if (!own.empty()) return;
+  const std::string_view in_status = model::text_at(pass.claim, {"status", "sandbox", "name"});
+  const std::string_view name = in_status.empty() ? model::name_of(pass.claim) : in_status;
+  const Object other = parts_.sandboxes.find(model::namespace_of(pass.claim), name);
+  if (!other || model::is_controlled_by(*other, model::uid_of(pass.claim))) return;
+  pass.view.is_foreign = true;
+  pass.fail_with("ClaimExpired",
+                 fmt::format("Claim expired. sandbox not owned by this claim: sandbox {} is not "
+                             "owned by claim {}; deletion skipped.",
+                             json_quote(name), json_quote(model::name_of(pass.claim))),
+                 Retry::when_changed);
+}
+
+}  // namespace hearth::controllers

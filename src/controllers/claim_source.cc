@@ -1,0 +1,93 @@
+#include "controllers/claim_source.h"
+
+#include <fmt/format.h>
+
+#include "base/json_text.h"
+#include "client/kinds.h"
+#include "controllers/claim_problem.h"
+
+namespace hearth::controllers {
+namespace {
+
+using client::Object;
+using model::text_at;
+
+std::string_view template_name_of(const Json& pool) {
+  return text_at(pool, {"spec", "sandboxTemplateRef", "name"});
+}
+
+}  // namespace
+
+std::string_view pool_name_of(const Json& claim) {
+  return text_at(claim, {"spec", "warmPoolRef", "name"});
+}
+
+std::string_view shadowed_template(std::string_view pool_name) {
+  constexpr std::string_view kShadow = "shadow-pool-";
+  return pool_name.starts_with(kShadow) ? pool_name.substr(kShadow.size()) : std::string_view();
+}
+
+void throw_no_template(std::string_view name) {
+  throw ClaimProblem("TemplateNotFound",
+                     fmt::format("SandboxTemplate {} not found", json_quote(name)),
+                     Retry::each_minute);
+}
+
+Object ClaimSources::get(client::WatchCache& cache, const client::ResourceId& kind,
+                         const model::Key& key) {
+  if (key.name.empty()) return nullptr;
+  if (Object found = cache.find(key.ns, key.name)) return found;
+  auto read = client_.find(kind, key.ns, key.name);
+  return read ? std::make_shared<const Json>(std::move(*read)) : nullptr;
+}
+
+std::vector<Object> ClaimSources::pools_of_template(std::string_view ns,
+                                                    std::string_view name) const {
+  std::vector<Object> all;
+  for (Object& pool : pools_.list(ns))
+    if (template_name_of(*pool) == name && !model::is_deleting(*pool))
+      all.push_back(std::move(pool));
+  return all;
+}
+
+ClaimSource ClaimSources::source_of(const Json& claim) {
+  const std::string ns(model::namespace_of(claim));
+  const std::string pool_name(pool_name_of(claim));
+  ClaimSource source;
+  Object pool = get(pools_, client::kSandboxWarmPools, {ns, pool_name});
+  if (pool) {
+    source.template_name = template_name_of(*pool);
+    source.pools.push_back(std::move(pool));
+  } else {
+    const std::string_view direct = pool_name.empty()
+                                        ? text_at(claim, {"spec", "sandboxTemplateRef", "name"})
+                                        : shadowed_template(pool_name);
+    source.template_name = direct;
+  }
+  source.sandbox_template = get(templates_, client::kSandboxTemplates, {ns, source.template_name});
+  if (!source.pools.empty()) return source;
+  if (!source.sandbox_template && !pool_name.empty())
+    throw ClaimProblem("WarmPoolNotFound",
+                       fmt::format("SandboxWarmPool {} not found", json_quote(pool_name)),
+                       Retry::each_minute);
+  source.pools = pools_of_template(ns, source.template_name);
+  return source;
+}
+
+Object ClaimSources::cached_pool_of(const Json& claim) const {
+  const std::string_view name = pool_name_of(claim);
+  return name.empty() ? nullptr : pools_.find(model::namespace_of(claim), name);
+}
+
+Object ClaimSources::cached_template_of(const Json& claim) const {
+  const std::string_view ns = model::namespace_of(claim);
+  if (const Object pool = cached_pool_of(claim))
+    return templates_.find(ns, template_name_of(*pool));
+  const std::string_view pool_name = pool_name_of(claim);
+  const std::string_view direct = pool_name.empty()
+                                      ? text_at(claim, {"spec", "sandboxTemplateRef", "name"})
+                                      : shadowed_template(pool_name);
+  return direct.empty() ? nullptr : templates_.find(ns, direct);
+}
+
+}  // namespace hearth::controllers
