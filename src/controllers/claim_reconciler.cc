@@ -76,7 +76,10 @@ ClaimReconciler::ClaimReconciler(Parts parts, Options options)
                  .events = parts.events,
                  .clock = parts.clock,
                  .outfitter = parts.outfitter},
-                [this](const model::Key& key) { wake(key); }) {}
+                [wakeup = wakeup_](const model::Key& key) {
+                  const std::lock_guard lock(wakeup->mutex);
+                  if (wakeup->queue) wakeup->queue->add(key);
+                }) {}
 
 ClaimReconciler::~ClaimReconciler() {
   stop();
@@ -89,8 +92,8 @@ void ClaimReconciler::begin() {
 
 void ClaimReconciler::stop() {
   memories_.forget_all();
-  const std::lock_guard lock(wake_mutex_);
-  queue_ = nullptr;
+  const std::lock_guard lock(wakeup_->mutex);
+  wakeup_->queue = nullptr;
 }
 
 Next ClaimReconciler::reconcile(const model::Key& key) {

@@ -56,6 +56,11 @@ class ClaimReconciler final : public reconcile::Reconciler {
 
  private:
   struct Pass;
+  // Where claims that waited come back to. Who is called may be called when this is gone.
+  struct Wakeup {
+    std::mutex mutex;  // guards queue
+    reconcile::Queue* queue = nullptr;
+  };
 
   reconcile::Next look_at(Pass& pass);
   void work(Pass& pass);
@@ -74,7 +79,6 @@ class ClaimReconciler final : public reconcile::Reconciler {
 
   std::vector<model::Key> claims_of_pool(const Json& pool) const;
   std::vector<model::Key> claims_of_template(const Json& sandbox_template) const;
-  void wake(const model::Key& key);
 
   Parts parts_;
   const Options options_;
@@ -82,9 +86,8 @@ class ClaimReconciler final : public reconcile::Reconciler {
   ClaimMetrics metrics_;
   ClaimFinder finder_;
   ClaimSources sources_;
+  const std::shared_ptr<Wakeup> wakeup_ = std::make_shared<Wakeup>();
   ClaimSupplier supplier_;
-  std::mutex wake_mutex_;  // guards queue_
-  reconcile::Queue* queue_ = nullptr;
 };
 
 }  // namespace hearth::controllers

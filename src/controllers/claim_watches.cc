@@ -101,13 +101,8 @@ void ClaimReconciler::watch(reconcile::Controller& controller) {
       parts_.templates, [this](const Json& each) { return claims_of_template(each); }, never);
   parts_.pools.add_handlers(
       {.on_delete = [this](const Object& last) { parts_.allocator.drop(model::key_of(*last)); }});
-  const std::lock_guard lock(wake_mutex_);
-  queue_ = &controller.queue();
-}
-
-void ClaimReconciler::wake(const model::Key& key) {
-  const std::lock_guard lock(wake_mutex_);
-  if (queue_) queue_->add(key);
+  const std::lock_guard lock(wakeup_->mutex);
+  wakeup_->queue = &controller.queue();
 }
 
 }  // namespace hearth::controllers
