@@ -79,7 +79,7 @@ std::vector<Object> ClaimFinder::find_all(const Json& claim, ClaimMemory& memory
 Object ClaimFinder::find_bound(const Json& claim, ClaimMemory& memory) {
   if (!memory.bound) return nullptr;
   const std::string_view name = model::name_of(*memory.bound);
-  const Object cached = sandboxes_.find(model::namespace_of(claim), name);
+  Object cached = sandboxes_.find(model::namespace_of(claim), name);
   if (cached && is_of(*cached, claim)) {
     memory.bound = nullptr;
     return cached;

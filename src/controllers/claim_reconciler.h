@@ -43,6 +43,8 @@ class ClaimReconciler final : public reconcile::Reconciler {
   };
   // Everything in them must outlive it.
   ClaimReconciler(Parts parts, Options options);
+  ClaimReconciler(const ClaimReconciler&) = delete;
+  ClaimReconciler& operator=(const ClaimReconciler&) = delete;
   ~ClaimReconciler() override;
 
   // Declares what it looks at, and where claims that waited come back to. Before the caches start.
