@@ -31,6 +31,8 @@ struct Options {
   bool claim_events = true;
   bool claim_observability_annotations = true;
   std::vector<std::string> label_domains = {"sandbox.users.io"};  // of additionalPodMetadata
+  // Only pods and Services with the tracking label are kept in memory.
+  bool caches_by_label = false;
   // The node that pods are bound to as they are made; empty: a scheduler does it.
   std::string node;
 };

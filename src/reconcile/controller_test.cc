@@ -240,10 +240,8 @@ TEST_F(ControllerTest, NumbersHaveTheNamesThatPeopleKnow) {
     return kWhenChanged;
   });
   TestServer server;
-  Manager manager(server.client());
-  ControllerOptions options = quick(1);
-  options.metrics = &registry;
-  Controller& controller = manager.add(told, options);
+  Manager manager(server.client(), &registry);
+  Controller& controller = manager.add(told, quick(1));
   manager.start_caches();
   manager.start_controllers();
   controller.queue().add(key("good"));

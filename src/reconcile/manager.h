@@ -16,8 +16,9 @@ namespace hearth::reconcile {
 
 class Manager {
  public:
-  // `client` must outlive it.
-  explicit Manager(client::Client& client) : client_(client) {}
+  // Both must outlive it. `metrics` is for controllers whose options name none.
+  explicit Manager(client::Client& client, metrics::Registry* metrics = nullptr)
+      : client_(client), metrics_(metrics) {}
   Manager(const Manager&) = delete;
   Manager& operator=(const Manager&) = delete;
   ~Manager();
@@ -51,6 +52,7 @@ class Manager {
   Kept* find(const client::ResourceId& resource);
 
   client::Client& client_;
+  metrics::Registry* metrics_;
   std::deque<Kept> caches_;
   std::deque<Controller> controllers_;
   bool is_started_ = false;
