@@ -57,6 +57,8 @@ struct Perform {
   int operator()(const cli::KubectlOptions& options) const { return cli::kubectl(options); }
   int operator()(const cli::BackupOptions& options) const { return cli::backup(options); }
   int operator()(const cli::RestoreOptions& options) const { return cli::restore(options); }
+  int operator()(const cli::ControllerOptions& options) const { return cli::controller(options); }
+  int operator()(const cli::CrdsOptions& options) const { return cli::crds(options); }
   int operator()(const cli::VolumeRmOptions& options) const { return cli::remove_volumes(options); }
 };
 
@@ -73,6 +75,8 @@ void open_standard_descriptors() {
 // A command's own exit code is never taken for ours.
 int exit_code(const std::string& verb, Code code) {
   if (verb == "run" || verb == "exec") return cli::kExitEngine;
+  // As agent-sandbox-controller, in whose place it runs.
+  if (verb == "controller") return cli::kExitFailure;
   return code == Code::invalid ? cli::kExitUsage : cli::kExitFailure;
 }
 

@@ -345,6 +345,8 @@ Order parse_order(const CommandLine& line) {
       {"kubectl", parse_kubectl},
       {"backup", parse_backup},
       {"restore", parse_restore},
+      {"controller", parse_controller},
+      {"crds", parse_crds},
   };
   const auto parser = kParsers.find(line.verb);
   if (parser == kParsers.end()) return Help{.text = overview()};

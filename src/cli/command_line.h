@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "cli/controller.h"
 #include "cli/image.h"
 #include "cli/kube.h"
 #include "cli/life.h"
@@ -24,7 +25,7 @@ using Order =
                  PauseOptions, ResumeOptions, StopOptions, CommitOptions, ForkOptions,
                  PolicyOptions, StatsOptions, VolumeLsOptions, VolumeRmOptions, ForwardOptions,
                  PortsOptions, ConfigureOptions, VolumeCreateOptions, ApiServerOptions,
-                 KubectlOptions, BackupOptions, RestoreOptions>;
+                 KubectlOptions, BackupOptions, RestoreOptions, ControllerOptions, CrdsOptions>;
 
 struct CommandLine {
   std::string verb;       // as known to find_verb_help(); empty: none was given

@@ -11,7 +11,7 @@
 namespace hearth::cli {
 namespace {
 
-constexpr std::array<VerbHelp, 27> kVerbs = {{
+constexpr std::array<VerbHelp, 29> kVerbs = {{
     {.name = "up",
      .summary = "start the engine on this machine and stay until Ctrl-C",
      .usage = "[OPTIONS]",
@@ -251,6 +251,25 @@ kept beside it.
 Examples:
   hearth restore objects-monday.db
   hearth restore --replace objects-monday.db)"},
+    {.name = "controller",
+     .summary = "run the controllers against a cluster's Kubernetes API",
+     .usage = "[OPTIONS]",
+     .footer =
+         R"(Of Sandboxes, and of claims, pools and templates where the cluster has those. The flags are
+those of agent-sandbox-controller. The cluster is found by --kubeconfig, else by the
+environment's KUBECONFIG, else it is the one whose pod this runs in. See docs/controllers.md.
+
+Examples:
+  hearth crds | kubectl apply -f -
+  hearth controller --kubeconfig ~/.kube/config --context staging
+  hearth controller --leader-elect=false --metrics-bind-address 127.0.0.1:8080)"},
+    {.name = "crds",
+     .summary = "print the definitions of our kinds, for kubectl apply",
+     .usage = "[OPTIONS]",
+     .footer = R"(The engine's own API has them already, in all versions.
+
+Examples:
+  hearth crds | kubectl apply -f -)"},
     {.name = "env",
      .summary = "print shell lines that point clients at the engine",
      .usage = "[OPTIONS]",

@@ -64,5 +64,7 @@ Order parse_apiserver(const CommandLine& line);
 Order parse_kubectl(const CommandLine& line);
 Order parse_backup(const CommandLine& line);
 Order parse_restore(const CommandLine& line);
+Order parse_controller(const CommandLine& line);
+Order parse_crds(const CommandLine& line);
 
 }  // namespace hearth::cli

@@ -4,9 +4,11 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <limits>
 #include <memory>
 
 #include "base/error.h"
+#include "cli/values.h"
 
 namespace hearth::cli {
 namespace {
@@ -70,6 +72,29 @@ Listening listen_on(const std::string& address, std::uint16_t port, const std::s
   std::string found_at = reachable(address);
   std::string url = fmt::format("http://{}:{}", bracketed(found_at), bound_port(socket.get()));
   return {.socket = std::move(socket), .address = std::move(found_at), .url = std::move(url)};
+}
+
+Listening listen_on(const std::string& bind_address, const std::string& flag) {
+  const std::size_t colon = bind_address.rfind(':');
+  if (colon == std::string::npos) {
+    fail(Code::invalid, "{}: '{}' is no ADDRESS:PORT; write :8080 or 127.0.0.1:8080", flag,
+         bind_address);
+  }
+  const std::uint32_t port =
+      parse_count(flag, bind_address.substr(colon + 1), std::numeric_limits<std::uint16_t>::max());
+  std::string address = bind_address.substr(0, colon);
+  if (address.starts_with('[') && address.ends_with(']')) {
+    address = address.substr(1, address.size() - 2);
+  }
+  if (address == "localhost") address = "127.0.0.1";
+  if (!address.empty()) return listen_on(address, static_cast<std::uint16_t>(port), flag);
+  // Both families, where there are two.
+  try {
+    return listen_on("::", static_cast<std::uint16_t>(port), flag);
+  } catch (const Error& error) {
+    if (error.code() == Code::already_exists) throw;
+    return listen_on("0.0.0.0", static_cast<std::uint16_t>(port), flag);
+  }
 }
 
 }  // namespace hearth::cli

@@ -44,5 +44,14 @@ TEST(ListeningTest, NamesAndForeignAddressesAreRefused) {
   }
 }
 
+TEST(ListeningTest, AnAddressAndAPortMayBeOneWord) {
+  EXPECT_TRUE(listen_on("127.0.0.1:0", "--x").url.starts_with("http://127.0.0.1:"));
+  EXPECT_TRUE(listen_on("localhost:0", "--x").url.starts_with("http://127.0.0.1:"));
+  EXPECT_TRUE(listen_on(":0", "--x").url.starts_with("http://"));
+  for (const char* wrong : {"8080", "127.0.0.1", "127.0.0.1:", ":70000", ":x", "a.b:80"}) {
+    EXPECT_THROW(listen_on(wrong, "--x"), Error) << wrong;
+  }
+}
+
 }  // namespace
 }  // namespace hearth::cli

@@ -39,6 +39,10 @@ void Parser::flag(const std::string& names, bool& value, const std::string& text
   app_->add_flag(names, value, text);
 }
 
+void Parser::toggle(const std::string& names, std::string& value, const std::string& text) {
+  app_->add_flag(names, value, text);
+}
+
 void Parser::option(const std::string& names, std::string& value, const std::string& type,
                     const std::string& text) {
   app_->add_option(names, value, text)->type_name(type);

@@ -34,6 +34,8 @@ class Parser {
   ~Parser();
 
   void flag(const std::string& names, bool& value, const std::string& text);
+  // "--x" is "true", "--x=VALUE" is VALUE; the next word is never its value.
+  void toggle(const std::string& names, std::string& value, const std::string& text);
   void option(const std::string& names, std::string& value, const std::string& type,
               const std::string& text);
   void options(const std::string& names, std::vector<std::string>& values, const std::string& type,
