@@ -17,11 +17,12 @@ using model::Json;
 
 const model::Key kLease{"default", "the-lease"};
 
-LeaderElectionOptions quick(const std::string& identity) {
+// Asks often, and can wait: busy machines lose no lease.
+LeaderElectionOptions eager(const std::string& identity) {
   return {.lease = kLease,
           .identity = identity,
-          .lease_duration = 1s,
-          .renew_deadline = 300ms,
+          .lease_duration = 60s,
+          .renew_deadline = 40s,
           .retry = 5ms};
 }
 
@@ -29,7 +30,9 @@ LeaderElectionOptions quick(const std::string& identity) {
 class Candidate {
  public:
   Candidate(client::Client& client, const std::string& identity)
-      : election_(client, quick(identity)), thread_([this](const std::stop_token& stop) {
+      : Candidate(client, eager(identity)) {}
+  Candidate(client::Client& client, const LeaderElectionOptions& options)
+      : election_(client, options), thread_([this](const std::stop_token& stop) {
           has_kept_ = election_.run(
               [this](const std::stop_token& lost) {
                 began_.set_value();
@@ -41,10 +44,10 @@ class Candidate {
               stop);
         }) {}
 
-  bool leads(Duration patience = 10s) {
+  bool leads(Duration patience = 30s) {
     return began_seen_.wait_for(patience) == std::future_status::ready;
   }
-  bool is_told_to_end() { return ended_seen_.wait_for(10s) == std::future_status::ready; }
+  bool is_told_to_end() { return ended_seen_.wait_for(30s) == std::future_status::ready; }
   // What run() returned.
   bool stop() {
     thread_.request_stop();
@@ -93,7 +96,7 @@ TEST_F(LeaderElectionTest, OneLeadsAndTheOtherTakesOverWhenItGoes) {
   EXPECT_FALSE(one.is_leader());
   EXPECT_TRUE(two.leads());
   // Far less than the lease would have lasted.
-  EXPECT_LT(std::chrono::steady_clock::now() - released, 800ms);
+  EXPECT_LT(std::chrono::steady_clock::now() - released, 30s);
   EXPECT_EQ(holder(), "two");
   EXPECT_EQ(model::number_at(lease(), {"spec", "leaseTransitions"}), 1);
   EXPECT_TRUE(two.stop());
@@ -110,7 +113,7 @@ TEST_F(LeaderElectionTest, ALeaseThatNobodyRenewsIsTakenWhenItIsOver) {
   EXPECT_TRUE(one.leads());
   EXPECT_GE(std::chrono::steady_clock::now() - began, 1s);
   EXPECT_EQ(model::number_at(lease(), {"spec", "leaseTransitions"}), 5);
-  EXPECT_EQ(model::number_at(lease(), {"spec", "leaseDurationSeconds"}), 1);
+  EXPECT_EQ(model::number_at(lease(), {"spec", "leaseDurationSeconds"}), 60);
   EXPECT_FALSE(model::text_at(lease(), {"spec", "acquireTime"}).empty());
 }
 
@@ -176,14 +179,17 @@ class Gate final : public client::Client {
 
 TEST_F(LeaderElectionTest, WhoCannotRenewStopsBeforeOthersMayLead) {
   Gate gate(server_.client());
-  Candidate one(gate, "one");
+  LeaderElectionOptions brief = eager("one");
+  brief.lease_duration = 2s;
+  brief.renew_deadline = 1s;
+  Candidate one(gate, brief);
   EXPECT_TRUE(one.leads());
   gate.shut();
   const auto shut = std::chrono::steady_clock::now();
   Candidate two(server_.client(), "two");
   EXPECT_TRUE(one.is_told_to_end());
   const auto told = std::chrono::steady_clock::now();
-  EXPECT_GE(told - shut, 200ms);
+  EXPECT_GE(told - shut, 500ms);
   EXPECT_FALSE(one.join());
   EXPECT_FALSE(one.is_leader());
   EXPECT_TRUE(two.leads());
@@ -201,7 +207,7 @@ TEST_F(LeaderElectionTest, AWriteByOthersIsNoLoss) {
 }
 
 TEST_F(LeaderElectionTest, WhatTheLeaderThrowsComesOutAndTheLeaseIsFree) {
-  LeaderElection election(server_.client(), quick("one"));
+  LeaderElection election(server_.client(), eager("one"));
   EXPECT_THROW(election.run([](const std::stop_token&) { fail(Code::timeout, "no caches"); }, {}),
                Error);
   EXPECT_EQ(holder(), "");
@@ -210,7 +216,7 @@ TEST_F(LeaderElectionTest, WhatTheLeaderThrowsComesOutAndTheLeaseIsFree) {
 TEST_F(LeaderElectionTest, StoppedBeforeItLedItNeverLeads) {
   std::stop_source stop;
   stop.request_stop();
-  LeaderElection election(server_.client(), quick("one"));
+  LeaderElection election(server_.client(), eager("one"));
   EXPECT_TRUE(election.run([](const std::stop_token&) { ADD_FAILURE(); }, stop.get_token()));
 }
 
