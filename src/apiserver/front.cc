@@ -13,6 +13,7 @@
 #include "apiserver/table.h"
 #include "base/json_text.h"
 #include "base/log.h"
+#include "model/read_json.h"
 #include "model/yaml_text.h"
 
 namespace hearth::apiserver {
@@ -296,7 +297,7 @@ http::Response Front::render_object(const Call& call, unsigned status,
   const Wanted wanted_form = negotiate(call.request.headers.value("Accept"));
   if (wanted_form.shape == Shape::object && !wanted_form.is_yaml && !call.is_pretty)
     return json_text(status, text + "\n");
-  Json json = model::parse_json(text).value;
+  Json json = model::read_json(text);
   if (wanted_form.shape == Shape::table)
     json = TablePrinter(*call.resource).print(json, table_options(call, wanted_form));
   else if (wanted_form.shape == Shape::metadata)

@@ -9,6 +9,7 @@
 #include "apiserver/table.h"
 #include "base/base64.h"
 #include "base/json_text.h"
+#include "model/read_json.h"
 #include "model/yaml_text.h"
 
 namespace hearth::apiserver {
@@ -221,7 +222,7 @@ http::Response Front::list(const Call& call) {
   if (wanted_form.shape == Shape::object && !wanted_form.is_yaml && !call.is_pretty)
     return json_answer(render_list(resource, page) + "\n");
 
-  Json json = model::parse_json(render_list(resource, page)).value;
+  Json json = model::read_json(render_list(resource, page));
   // Custom kinds show an empty token, other shapes of their lists do not.
   if (wanted_form.shape != Shape::object && page.next.empty())
     model::erase_at(json, {"metadata", "continue"});

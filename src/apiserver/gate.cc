@@ -9,6 +9,7 @@
 #include "apiserver/object_meta.h"
 #include "linux/fd.h"
 #include "linux/files.h"
+#include "model/read_json.h"
 
 namespace hearth::apiserver {
 namespace {
@@ -85,7 +86,7 @@ std::shared_ptr<const access::Rules> Gate::rules() const {
     store::ListQuery query;
     query.resource = resource;
     for (const store::ObjectPtr& object : store_.list(query).objects)
-      objects.push_back(model::parse_json(object->text).value);
+      objects.push_back(model::read_json(object->text));
   }
   rules_ = std::make_shared<const access::Rules>(access::sort_by_kind(objects));
   return rules_;
@@ -135,7 +136,7 @@ Json Gate::issue_token(const Json& account, const Json& request) const {
   desk.find_pod = [&](const std::string& name) -> std::optional<access::BoundPod> {
     const store::ObjectPtr kept = store_.find({"pods", desk.ns, name});
     if (!kept) return std::nullopt;
-    const Json pod = model::parse_json(kept->text).value;
+    const Json pod = model::read_json(kept->text);
     const std::string node(model::text_at(pod, {"spec", "nodeName"}));
     return access::BoundPod{
         .uid = std::string(uid_of(pod)),

@@ -6,6 +6,7 @@
 #include "apiserver/object_meta.h"
 #include "base/log.h"
 #include "base/time_text.h"
+#include "model/read_json.h"
 
 namespace hearth::apiserver {
 namespace {
@@ -14,7 +15,7 @@ constexpr std::string_view kNamespaces = "namespaces";
 
 // By its creation, or by the last time it was seen again.
 bool is_older(const store::Object& event, Time than) {
-  const Json json = model::parse_json(event.text).value;
+  const Json json = model::read_json(event.text);
   std::string_view text = model::text_at(json, {"lastTimestamp"});
   if (text.empty()) text = model::text_at(json, {"metadata", "creationTimestamp"});
   const auto time = parse_rfc3339(text);
@@ -53,7 +54,7 @@ void Housekeeper::collect(const Place& place, const Json& object) {
     }
     has_owner = true;
     if (!owner.object || !owner.object->tags.find(kEndingTag)) continue;
-    const auto finalizers = finalizers_of(model::parse_json(owner.object->text).value);
+    const auto finalizers = finalizers_of(model::read_json(owner.object->text));
     if (std::find(finalizers.begin(), finalizers.end(), "foregroundDeletion") != finalizers.end())
       is_waited_for = true;
   }
@@ -199,7 +200,7 @@ void Housekeeper::release_claim(const Place& place, const Json& claim) {
   query.resource = "pods";
   query.ns = place.ns;
   for (const store::ObjectPtr& kept : store_.list(query).objects) {
-    const Json pod = model::parse_json(kept->text).value;
+    const Json pod = model::read_json(kept->text);
     const std::string_view phase = model::text_at(pod, {"status", "phase"});
     const model::JsonArray* volumes = model::array_at(pod, {"spec", "volumes"});
     if (!volumes || phase == "Succeeded" || phase == "Failed") continue;

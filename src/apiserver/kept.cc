@@ -7,6 +7,7 @@
 
 #include "apiserver/object_meta.h"
 #include "base/json_text.h"
+#include "model/read_json.h"
 
 namespace hearth::apiserver {
 namespace {
@@ -179,7 +180,7 @@ store::Durability durability_of(const Resource& resource) {
 }
 
 Json view(const store::Object& object, const Resource& resource) {
-  Json json = model::parse_json(object.text).value;
+  Json json = model::read_json(object.text);
   if (is_kept_as(object, head_of(resource.kind, resource.api_version()))) return json;
   from_storage(resource, json);
   return json;

@@ -7,6 +7,7 @@
 
 #include "apiserver/object_meta.h"
 #include "client/query.h"
+#include "model/read_json.h"
 
 namespace hearth::apiserver {
 namespace {
@@ -53,7 +54,7 @@ Json LocalClient::ask(std::string method, std::string path, std::string query, s
   if (response.headers.value("Content-Type") != "application/json")
     fail(http::code_from_status(response.status), "{} {}: {}", request.method, request.path,
          response.status);
-  Json json = model::parse_json(response.body).value;
+  Json json = model::read_json(response.body);
   if (response.status >= 400)
     throw model::StatusError(model::status_from_json(json, response.status));
   return json;

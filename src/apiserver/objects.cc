@@ -14,6 +14,7 @@
 #include "apiserver/strategy.h"
 #include "base/time_text.h"
 #include "model/names.h"
+#include "model/read_json.h"
 #include "patch/managed_fields.h"
 
 namespace hearth::apiserver {
@@ -416,7 +417,7 @@ void Objects::amend(const Place& place, const std::function<bool(Json& object)>&
   for (int attempt = 0; attempt < kEditAttempts; ++attempt) {
     const store::ObjectPtr kept = store_.find(key_of(place));
     if (!kept) return;
-    Json object = model::parse_json(kept->text).value;
+    Json object = model::read_json(kept->text);
     if (!change(object)) return;
     store::Write write = make_write(*storage, object, kept->revision);
     write.remove = may_vanish(object);

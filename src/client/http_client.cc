@@ -15,6 +15,7 @@
 #include "client/credentials_internal.h"
 #include "client/lines_internal.h"
 #include "client/query.h"
+#include "model/read_json.h"
 #include "net/client.h"
 
 namespace hearth::client {
@@ -63,7 +64,7 @@ model::Status status_of_text(const net::Response& response, std::string_view whe
 model::Status status_of(const net::Response& response, std::string_view where) {
   model::Status status;
   try {
-    const Json json = model::parse_json(response.body).value;
+    const Json json = model::read_json(response.body);
     const bool is_status = model::text_at(json, {"kind"}) == "Status";
     status = is_status ? model::status_from_json(json, response.status)
                        : status_of_text(response, where);
@@ -291,7 +292,7 @@ net::Response HttpClient::State::call(const net::Request& request) {
 Json HttpClient::State::call_json(const net::Request& request) {
   const net::Response response = call(request);
   try {
-    return model::parse_json(response.body).value;
+    return model::read_json(response.body);
   } catch (const Error& error) {
     fail(Code::invalid, "bad answer from {}: {}", access.server, error.what());
   }

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "http/target.h"
+#include "model/read_json.h"
 
 namespace hearth::client {
 namespace {
@@ -107,7 +108,7 @@ List list_from_json(const Json& json, const ResourceId& resource) {
 }
 
 std::optional<Event> parse_event(std::string_view line) {
-  Json json = model::parse_json(line).value;
+  Json json = model::read_json(line);
   const std::string type(model::text_at(json, {"type"}));
   Json* object = model::find(json, {"object"});
   if (!object) fail(Code::invalid, "a watch sent a line without an object");

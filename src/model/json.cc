@@ -3,12 +3,14 @@
 #include <cmath>
 
 #include <boost/json/basic_parser_impl.hpp>
+#include <boost/json/parser.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/value_stack.hpp>
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/json_text.h"
+#include "model/read_json.h"
 
 namespace hearth::model {
 namespace {
@@ -151,6 +153,27 @@ class Builder {
   std::string key_;
 };
 
+json::parse_options parse_limits() {
+  json::parse_options options;
+  options.max_depth = kMostDepth;
+  return options;
+}
+
+// `used`: how far a parser came that has found one value, or an error.
+void check_parsed(std::string_view text, std::size_t used, const json::error_code& error,
+                  bool is_done) {
+  if (!error && used < text.size()) {
+    const auto rest = text.substr(used);
+    if (rest.find_first_not_of(" \t\r\n") != std::string_view::npos)
+      fail(Code::invalid, "invalid character after top-level value at byte {}", used);
+  }
+  if (error == json::error::incomplete || (!error && !is_done))
+    fail(Code::invalid, "unexpected end of JSON input");
+  if (error == json::error::too_deep)
+    fail(Code::invalid, "JSON is nested deeper than {} levels", kMostDepth);
+  if (error) fail(Code::invalid, "invalid JSON at byte {}: {}", used, error.message());
+}
+
 const Json* member(const Json& value, std::string_view name) {
   const JsonObject* object = value.if_object();
   return object ? object->if_contains(name) : nullptr;
@@ -199,22 +222,19 @@ bool is_same_object(const JsonObject& left, const JsonObject& right) {
 }  // namespace
 
 ParsedJson parse_json(std::string_view text) {
-  json::parse_options options;
-  options.max_depth = kMostDepth;
-  json::basic_parser<Builder> parser(options);
+  json::basic_parser<Builder> parser(parse_limits());
   json::error_code error;
   const std::size_t used = parser.write_some(false, text.data(), text.size(), error);
-  if (!error && used < text.size()) {
-    const auto rest = text.substr(used);
-    if (rest.find_first_not_of(" \t\r\n") != std::string_view::npos)
-      fail(Code::invalid, "invalid character after top-level value at byte {}", used);
-  }
-  if (error == json::error::incomplete || (!error && !parser.done()))
-    fail(Code::invalid, "unexpected end of JSON input");
-  if (error == json::error::too_deep)
-    fail(Code::invalid, "JSON is nested deeper than {} levels", kMostDepth);
-  if (error) fail(Code::invalid, "invalid JSON at byte {}: {}", used, error.message());
+  check_parsed(text, used, error, parser.done());
   return parser.handler().take();
+}
+
+Json read_json(std::string_view text) {
+  json::parser parser({}, parse_limits());
+  json::error_code error;
+  const std::size_t used = parser.write_some(text.data(), text.size(), error);
+  check_parsed(text, used, error, /*is_done=*/true);
+  return parser.release();
 }
 
 std::string to_text(const Json& value) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "model/read_json.h"
 
 namespace hearth::model {
 namespace {
@@ -17,11 +18,22 @@ TEST(Json, TellsWhichMembersCameTwice) {
 TEST(Json, RefusesWhatIsNoJson) {
   for (const char* text : {"", "{", "{\"a\":}", "[1,]", "{} x", "nul", "\"\xff\"", "01", "-15e555"})
     EXPECT_THROW(parse_json(text), Error) << text;
+  for (const char* text : {"", "{", "{\"a\":}", "[1,]", "{} x", "nul", "\"\xff\"", "01"})
+    EXPECT_THROW(read_json(text), Error) << text;
+}
+
+TEST(Json, ReadsTheSameWithoutALookForTwins) {
+  constexpr const char* kText = R"( {"a":[1,-2,3.5,null,true,"\u00e9"],"b":{"c":{}}} )";
+
+  EXPECT_EQ(to_text(read_json(kText)), to_text(parse_json(kText).value));
+  EXPECT_EQ(number_at(read_json(R"({"a":1,"a":2})"), {"a"}), 2);
 }
 
 TEST(Json, RefusesDeepNesting) {
   EXPECT_NO_THROW(parse_json(std::string(100, '[') + std::string(100, ']')));
   EXPECT_THROW(parse_json(std::string(100'000, '[')), Error);
+  EXPECT_NO_THROW(read_json(std::string(100, '[') + std::string(100, ']')));
+  EXPECT_THROW(read_json(std::string(100'000, '[')), Error);
   EXPECT_THROW(parse_yaml(std::string(100'000, '[')), Error);
   EXPECT_THROW(parse_yaml(std::string(5'000, '{')), Error);
 }
