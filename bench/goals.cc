@@ -109,11 +109,57 @@ constexpr std::array<Goal, 4> kKubeGoals = {{
      .words = "at most 200 ms"},
 }};
 
+constexpr std::array<Goal, 6> kClaimsGoals = {{
+    {.bench_case = "claim",
+     .subject = "hearth",
+     .peer = "api_write",
+     .wanted = 2,
+     .words = "at most 2 x api_write"},
+    {.bench_case = "claim",
+     .subject = "hearth",
+     .peer = "",
+     .wanted = 3,
+     .words = "p99 at most 3 x p50",
+     .figure = Figure::p99_by_p50},
+    {.bench_case = "claim_writes",
+     .subject = "hearth",
+     .peer = "",
+     .wanted = 3,
+     .words = "at most 3 writes"},
+    {.bench_case = "claim_burst_500",
+     .subject = "hearth",
+     .peer = "",
+     .bound = Bound::at_least,
+     .wanted = 2'000,
+     .words = "at least 2,000 a second",
+     .figure = Figure::rate},
+    {.bench_case = "claim_burst_500",
+     .subject = "hearth",
+     .peer = "",
+     .wanted = 3,
+     .words = "p99 at most 3 x p50",
+     .figure = Figure::p99_by_p50},
+    {.bench_case = "claim_sustained",
+     .subject = "hearth",
+     .peer = "",
+     .bound = Bound::at_least,
+     .wanted = 500,
+     .words = "at least 500 a second",
+     .figure = Figure::rate},
+}};
+
+std::optional<double> figure_of(const Row& row, Figure figure) {
+  if (figure == Figure::rate) return row.per_s;
+  if (figure == Figure::headline) return row.headline();
+  if (!row.p50_us || !row.p99_us || *row.p50_us <= 0) return std::nullopt;
+  return *row.p99_us / *row.p50_us;
+}
+
 std::optional<double> find_figure(const std::vector<Row>& rows, std::string_view bench_case,
-                                  std::string_view subject) {
+                                  std::string_view subject, Figure figure_kind) {
   const auto found = std::ranges::find_if(
       rows, [&](const Row& row) { return row.bench_case == bench_case && row.subject == subject; });
-  const auto figure = found == rows.end() ? std::nullopt : found->headline();
+  const auto figure = found == rows.end() ? std::nullopt : figure_of(*found, figure_kind);
   // Nothing that is measured here can be nothing, or less.
   return figure && *figure > 0 ? figure : std::nullopt;
 }
@@ -121,16 +167,16 @@ std::optional<double> find_figure(const std::vector<Row>& rows, std::string_view
 // Ours by the peer's; without a peer, ours.
 std::optional<double> find_ratio(const Goal& goal, const std::vector<Row>& rows,
                                  const std::string& bench_case) {
-  const auto ours = find_figure(rows, bench_case, goal.subject);
+  const auto ours = find_figure(rows, bench_case, goal.subject, goal.figure);
   if (goal.peer.empty()) return ours;
-  const auto theirs = find_figure(rows, bench_case, goal.peer);
+  const auto theirs = find_figure(rows, bench_case, goal.peer, goal.figure);
   if (!ours || !theirs) return std::nullopt;
   return *ours / *theirs;
 }
 
 // "1/6.10" is easier to hold against "1/4" than 0.164 is.
-std::string ratio_text(double ratio, double wanted, bool has_peer) {
-  if (!has_peer) return fmt::format("{:.0f}", ratio);
+std::string ratio_text(double ratio, double wanted, bool is_ratio) {
+  if (!is_ratio) return fmt::format("{:.0f}", ratio);
   return wanted < 0.5 ? fmt::format("1/{:.2f}", 1 / ratio) : fmt::format("{:.2f} x", ratio);
 }
 
@@ -144,9 +190,9 @@ Verdict judge(const Goal& goal, const std::optional<double>& ratio) {
   // Above 1: better than wanted.
   const double margin = goal.bound == Bound::at_most ? goal.wanted / *ratio : *ratio / goal.wanted;
   const bool reached = margin >= 1;
+  const bool is_ratio = !goal.peer.empty() || goal.figure == Figure::p99_by_p50;
   return {.reached = reached,
-          .words = fmt::format("{:>8}  {} by {:.2f} x",
-                               ratio_text(*ratio, goal.wanted, !goal.peer.empty()),
+          .words = fmt::format("{:>8}  {} by {:.2f} x", ratio_text(*ratio, goal.wanted, is_ratio),
                                reached ? "reached" : "missed", reached ? margin : 1 / margin)};
 }
 
@@ -166,6 +212,10 @@ std::span<const Goal> guest_goals() {
 
 std::span<const Goal> kube_goals() {
   return kKubeGoals;
+}
+
+std::span<const Goal> claims_goals() {
+  return kClaimsGoals;
 }
 
 std::string format_goals(std::span<const Goal> goals, const std::vector<Row>& rows) {

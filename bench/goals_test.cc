@@ -75,6 +75,36 @@ TEST(GoalsTest, OfTheRuntimeAreEachStatedOnce) {
   EXPECT_EQ(seen.size(), 12U);
 }
 
+TEST(GoalsTest, MayBeAboutTheRateOrTheTailOfALatency) {
+  constexpr std::array<Goal, 2> kOthers = {{
+      {.bench_case = "burst",
+       .subject = "hearth",
+       .peer = "",
+       .bound = Bound::at_least,
+       .wanted = 500,
+       .words = "at least 500 a second",
+       .figure = Figure::rate},
+      {.bench_case = "burst",
+       .subject = "hearth",
+       .peer = "",
+       .wanted = 3,
+       .words = "p99 at most 3 x p50",
+       .figure = Figure::p99_by_p50},
+  }};
+  const std::vector<Row> rows = {{.bench_case = "burst",
+                                  .subject = "hearth",
+                                  .p50_us = 10,
+                                  .p99_us = 60,
+                                  .per_s = 1000,
+                                  .n = 1}};
+
+  EXPECT_EQ(format_goals(kOthers, rows),
+            std::string(kHeading) +
+                "  burst             at least 500 a second         1000  reached by 2.00 x\n"
+                "  burst             p99 at most 3 x p50         6.00 x  missed by 2.00 x\n"
+                "  1 of 2 reached\n");
+}
+
 TEST(GoalsTest, WithoutAPeerAreAboutTheFigureItself) {
   constexpr std::array<Goal, 1> kAlone = {{{.bench_case = "start",
                                             .subject = "hearth",

@@ -5,7 +5,7 @@
 namespace hearth::bench {
 
 std::span<const Page> all_pages() {
-  static constexpr std::array<Page, 3> kPages = {{
+  static constexpr std::array<Page, 4> kPages = {{
       {.name = "runtime",
        .title = "what a sandbox costs: to make, to use, to keep",
        .list = &list_runtime_page,
@@ -21,6 +21,11 @@ std::span<const Page> all_pages() {
        .list = &list_kube_page,
        .run = &run_kube_page,
        .goals = &kube_goals},
+      {.name = "claims",
+       .title = "how long it takes from a claim to its warm sandbox",
+       .list = &list_claims_page,
+       .run = &run_claims_page,
+       .goals = &claims_goals},
   }};
   return kPages;
 }

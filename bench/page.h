@@ -53,4 +53,8 @@ Results run_guest_page(const PageOptions& options);
 std::string list_kube_page();
 Results run_kube_page(const PageOptions& options);
 
+// How long it takes from a claim to its warm sandbox, beside one write to the API.
+std::string list_claims_page();
+Results run_claims_page(const PageOptions& options);
+
 }  // namespace hearth::bench

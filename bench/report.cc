@@ -27,6 +27,7 @@ constexpr Column kColumns[] = {
        return static_cast<double>(*row.workers);
      }},
     {.heading = "KiB", .value = [](const Row& row) { return row.kib; }, .digits = 1},
+    {.heading = "writes", .value = [](const Row& row) { return row.writes; }, .digits = 1},
 };
 
 std::string cell(const Column& column, const Row& row) {
@@ -70,7 +71,8 @@ void put(std::string& line, std::string_view name, const std::optional<double>& 
 
 std::optional<double> Row::headline() const {
   if (p50_us) return p50_us;
-  return per_s ? per_s : kib;
+  if (per_s) return per_s;
+  return kib ? kib : writes;
 }
 
 std::string to_json(const std::vector<Row>& rows) {
@@ -82,6 +84,7 @@ std::string to_json(const std::vector<Row>& rows) {
     put(line, "p99_us", row.p99_us);
     put(line, "per_s", row.per_s);
     put(line, "kib", row.kib);
+    put(line, "writes", row.writes);
     if (row.workers) line += fmt::format(", \"workers\": {}", *row.workers);
     line += fmt::format(", \"n\": {}}}", row.n);
     text += (text.empty() ? " " : ",\n ") + line;

@@ -17,10 +17,11 @@ struct Row {
   std::optional<double> p99_us;
   std::optional<double> per_s;
   std::optional<double> kib;
+  std::optional<double> writes;     // to the API
   std::optional<unsigned> workers;  // that gave the best rate
   std::size_t n = 0;
 
-  // What ratios are taken of: the median, the rate or the memory.
+  // What ratios are taken of: the median, the rate, the memory or the writes.
   std::optional<double> headline() const;
 };
 
@@ -34,7 +35,7 @@ struct Skip {
 };
 
 // An array, one row a line: {"case": C, "subject": S, "p50_us": x, "p99_us": y, "per_s": z, "kib":
-// k, "n": n}, those that apply.
+// k, "writes": w, "n": n}, those that apply.
 std::string to_json(const std::vector<Row>& rows);
 
 // A block a case, in the order of the rows; the last column but one is the ratio to the first of

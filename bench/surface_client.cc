@@ -172,6 +172,21 @@ void SurfaceClient::wait_for_text(std::string_view text) {
   buffer_.erase(0, at + text.size());
 }
 
+std::string_view SurfaceClient::next_line() {
+  std::size_t end = 0;
+  while ((end = buffer_.find('\n', lines_read_)) == std::string::npos) {
+    buffer_.erase(0, std::exchange(lines_read_, 0));
+    if (!receive_more()) fail(Code::unavailable, "the server closed the connection");
+  }
+  const std::string_view line(buffer_.data() + lines_read_, end - lines_read_);
+  lines_read_ = end + 1;
+  return line;
+}
+
+void SurfaceClient::hang_up() const {
+  ::shutdown(connection_.get(), SHUT_RDWR);
+}
+
 std::string render_request(std::string_view method, std::string_view target,
                            std::string_view content_type, std::string_view body) {
   return fmt::format(

@@ -42,6 +42,10 @@ class SurfaceClient {
   // An answer that goes on: reads its head, and then until `text` has come.
   void begin_stream(std::string_view request);
   void wait_for_text(std::string_view text);
+  // The next line of it, without its end; stays until the next call.
+  std::string_view next_line();
+  // For another thread: whoever waits for more hears that there is none.
+  void hang_up() const;
 
  private:
   void send(std::string_view bytes) const;
@@ -54,6 +58,7 @@ class SurfaceClient {
   Tls tls_;
   std::string buffer_;
   std::string body_;
+  std::size_t lines_read_ = 0;  // how much of buffer_ next_line() has given away
 };
 
 // A connection to a port of this machine.

@@ -1,0 +1,225 @@
+#include "bench/claim_client.h"
+
+#include <barrier>
+#include <charconv>
+#include <exception>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "bench/interrupt.h"
+#include "bench/kube_actors.h"
+#include "model/meta.h"
+
+namespace hearth::bench {
+namespace {
+
+constexpr Duration kReadyPatience = std::chrono::seconds(60);
+constexpr Duration kFillPatience = std::chrono::minutes(5);
+
+constexpr std::string_view kExtensions =
+    "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/default/";
+
+std::uint64_t version_of(const model::Json& object) {
+  const std::string_view text = model::resource_version_of(object);
+  std::uint64_t version = 0;
+  std::from_chars(text.data(), text.data() + text.size(), version);
+  return version;
+}
+
+}  // namespace
+
+SurfaceClient ApiAddress::connect() const {
+  linux::Fd connection = connect_to_port(port);
+  Tls tls = begin_tls(connection.get());
+  return SurfaceClient(std::move(connection), std::move(tls));
+}
+
+std::string ApiAddress::request(std::string_view method, std::string_view target,
+                                std::string_view body) const {
+  const std::string_view type =
+      method == "PATCH" ? "application/merge-patch+json" : "application/json";
+  return fmt::format(
+      "{} {} HTTP/1.1\r\nHost: kube\r\nAuthorization: Bearer {}\r\nAccept: application/json\r\n"
+      "User-Agent: bench\r\nContent-Type: {}\r\nContent-Length: {}\r\n\r\n{}",
+      method, target, token, type, body.size(), body);
+}
+
+std::string claims_target(std::string_view name) {
+  return fmt::format("{}sandboxclaims{}{}", kExtensions, name.empty() ? "" : "/", name);
+}
+
+std::string claim_body(std::string_view name) {
+  return fmt::format(
+      R"({{"kind":"SandboxClaim","apiVersion":"extensions.agents.x-k8s.io/v1beta1",)"
+      R"("metadata":{{"name":"{}","namespace":"default"}},"spec":{{"warmPoolRef":{{"name":"{}"}}}}}})",
+      name, kBenchPool);
+}
+
+ClaimWatch::ClaimWatch(const ApiAddress& address) : client_(address.connect()) {
+  client_.begin_stream(address.request("GET", claims_target() + "?watch=true"));
+  thread_ = std::jthread([this](const std::stop_token& stop) { read(stop); });
+}
+
+ClaimWatch::~ClaimWatch() {
+  thread_.request_stop();
+  client_.hang_up();
+}
+
+void ClaimWatch::read(const std::stop_token& stop) {
+  try {
+    while (!stop.stop_requested()) note(client_.next_line());
+  } catch (const Error& error) {
+    const std::lock_guard lock(mutex_);
+    failure_ = error.what();
+    changed_.notify_all();
+  }
+}
+
+void ClaimWatch::note(std::string_view line) {
+  // Between events are the sizes of chunks.
+  if (!line.starts_with('{')) return;
+  const Moment at = now();
+  const model::Json event = model::parse_json(line).value;
+  const model::Json* object = model::find(event, {"object"});
+  if (!object) return;
+  const std::string name(model::name_of(*object));
+  const std::lock_guard lock(mutex_);
+  if (model::text_at(event, {"type"}) == "DELETED") {
+    claims_.erase(name);
+  } else {
+    ReadyClaim& claim = claims_[name];
+    if (claim.created == 0) claim.created = version_of(*object);
+    if (claim.ready != 0 || !model::is_condition_true(*object, "Ready")) return;
+    claim.at = at;
+    claim.ready = version_of(*object);
+    claim.is_warm = model::text_at(*object, {"status", "sandbox", "name"}) != name;
+  }
+  changed_.notify_all();
+}
+
+ReadyClaim ClaimWatch::wait_ready(const std::string& name) {
+  std::unique_lock lock(mutex_);
+  const auto is_ready = [&] {
+    const auto found = claims_.find(name);
+    return !failure_.empty() || (found != claims_.end() && found->second.ready != 0);
+  };
+  if (!changed_.wait_for(lock, kReadyPatience, is_ready))
+    fail(Code::timeout, "claim '{}' is not Ready", name);
+  if (!failure_.empty()) fail(Code::unavailable, "the watch has ended: {}", failure_);
+  return claims_.find(name)->second;
+}
+
+void ClaimWatch::wait_empty() {
+  std::unique_lock lock(mutex_);
+  if (!changed_.wait_for(lock, kReadyPatience,
+                         [&] { return !failure_.empty() || claims_.empty(); }))
+    fail(Code::timeout, "{} claims do not go", claims_.size());
+}
+
+Claimer::Claimer(const ApiAddress& address, ClaimWatch& watch)
+    : address_(address), watch_(watch), client_(address.connect()) {
+  client_.ask(address_.request("GET", "/api/v1/namespaces/default"));
+}
+
+Claimer::Claimed Claimer::claim() {
+  Claimed claimed{.name = "claim-" + new_name(), .us = 0, .ready = {}};
+  const std::string request = address_.request("POST", claims_target(), claim_body(claimed.name));
+  const Moment begin = now();
+  client_.ask(request);
+  claimed.ready = watch_.wait_ready(claimed.name);
+  claimed.us = us_between(begin, claimed.ready.at);
+  return claimed;
+}
+
+void Claimer::unclaim(const std::string& name) {
+  client_.ask(address_.request("DELETE", claims_target(name)));
+}
+
+double Claimer::time(const std::string& request) {
+  const Moment begin = now();
+  client_.ask(request);
+  return us_between(begin, now());
+}
+
+double Claimer::write() {
+  const std::string body = fmt::format(
+      R"({{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{{"name":"{}",)"
+      R"("namespace":"default"}},"spec":{{"holderIdentity":"{}"}}}})",
+      new_name(), kBenchPool);
+  return time(
+      address_.request("POST", "/apis/coordination.k8s.io/v1/namespaces/default/leases", body));
+}
+
+double Claimer::write_synced() {
+  return time(
+      address_.request("POST", target_of("default"), config_map("default", new_name(), "")));
+}
+
+void all_at_once(unsigned count, const std::function<void(unsigned index)>& act) {
+  std::barrier gate(static_cast<std::ptrdiff_t>(count));
+  std::mutex mutex;
+  std::exception_ptr failure;
+  {
+    std::vector<std::jthread> threads;
+    threads.reserve(count);
+    for (unsigned i = 0; i < count; ++i) {
+      threads.emplace_back([&, i] {
+        gate.arrive_and_wait();
+        try {
+          act(i);
+        } catch (const Error&) {
+          const std::lock_guard lock(mutex);
+          failure = std::current_exception();
+        }
+      });
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+  check_interrupts();
+}
+
+BenchPool::BenchPool(const ApiAddress& address, const std::string& image)
+    : address_(address), client_(address.connect()) {
+  client_.ask(address_.request(
+      "POST", fmt::format("{}sandboxtemplates", kExtensions),
+      fmt::format(R"({{"kind":"SandboxTemplate","apiVersion":"extensions.agents.x-k8s.io/v1beta1",)"
+                  R"("metadata":{{"name":"{}"}},"spec":{{"podTemplate":{{"spec":{{"containers":[)"
+                  R"({{"name":"main","image":"{}","imagePullPolicy":"Never",)"
+                  R"("command":["/noop","stay"]}}]}}}}}}}})",
+                  kBenchPool, image)));
+  client_.ask(address_.request(
+      "POST", fmt::format("{}sandboxwarmpools", kExtensions),
+      fmt::format(
+          R"({{"kind":"SandboxWarmPool","apiVersion":"extensions.agents.x-k8s.io/v1beta1",)"
+          R"("metadata":{{"name":"{0}"}},"spec":{{"replicas":0,"sandboxTemplateRef":{{"name":"{0}"}}}}}})",
+          kBenchPool)));
+}
+
+void BenchPool::set_size(unsigned count) {
+  size_ = count;
+  client_.ask(address_.request("PATCH",
+                               fmt::format("{}sandboxwarmpools/{}", kExtensions, kBenchPool),
+                               fmt::format(R"({{"spec":{{"replicas":{}}}}})", count)));
+  wait_full();
+}
+
+unsigned BenchPool::ready() {
+  const auto pool =
+      model::parse_json(client_.ask(address_.request(
+                            "GET", fmt::format("{}sandboxwarmpools/{}", kExtensions, kBenchPool))))
+          .value;
+  return static_cast<unsigned>(model::number_at(pool, {"status", "readyReplicas"}).value_or(0));
+}
+
+void BenchPool::wait_full() {
+  const Moment begin = now();
+  while (ready() < size_) {
+    check_interrupts();
+    if (now() - begin > kFillPatience)
+      fail(Code::timeout, "{} of {} warm sandboxes are Ready", ready(), size_);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+}  // namespace hearth::bench
