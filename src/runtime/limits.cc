@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/id.h"
 #include "linux/block_device.h"
 
 namespace hearth::runtime {
@@ -55,6 +56,21 @@ void check(const Limits& limits) {
          limits.pids, kLeastPids);
   }
   check_io(limits.io);
+}
+
+void check_hostname(const std::string& name) {
+  constexpr std::size_t kMost = 64;
+  const auto all_labels = [](std::string_view rest) {
+    for (std::size_t dot = 0; dot != std::string_view::npos;) {
+      dot = rest.find('.');
+      if (!is_label(rest.substr(0, dot))) return false;
+      if (dot != std::string_view::npos) rest.remove_prefix(dot + 1);
+    }
+    return true;
+  };
+  if (name.size() > kMost || !all_labels(name)) {
+    fail(Code::invalid, "'{}' is no host name: 1 to {} of a-z, 0-9, '-' and '.'", name, kMost);
+  }
 }
 
 void check(const LogLimits& log) {

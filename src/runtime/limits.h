@@ -12,6 +12,10 @@ namespace hearth::runtime {
 // Throws Error(invalid) for limits that no sandbox could live with.
 void check(const Limits& limits);
 
+// Throws Error(invalid) for what no host is called: labels with dots between them, as long as the
+// kernel keeps it.
+void check_hostname(const std::string& name);
+
 // Throws Error(invalid) for logs of no use.
 void check(const LogLimits& log);
 

@@ -56,6 +56,15 @@ TEST(Ulimits, OpenFilesHaveADefault) {
   EXPECT_EQ(complete(asked), asked);
 }
 
+TEST(Hostname, IsLabelsWithDotsBetween) {
+  for (const char* good : {"box", "a.b", "web-0.web.default.svc"})
+    EXPECT_NO_THROW(check_hostname(good)) << good;
+  EXPECT_NO_THROW(check_hostname(std::string(62, 'a') + ".b"));
+  for (const char* bad : {"", ".", "a.", ".a", "a..b", "A", "a b", "-a", "a\n127.0.0.1 b"})
+    EXPECT_THROW(check_hostname(bad), Error) << bad;
+  EXPECT_THROW(check_hostname(std::string(63, 'a') + ".b"), Error);
+}
+
 TEST(Limits, TooLittleForAnyProgramIsRefused) {
   EXPECT_NO_THROW(check(Limits{}));
   EXPECT_THROW(check(Limits{.memory_bytes = 4096}), Error);

@@ -31,6 +31,7 @@ void validate(const SandboxSpec& spec) {
     fail(Code::invalid, "'{}' is no sandbox id: 1 to 63 of a-z, 0-9 and '-', no '-' at either end",
          spec.id);
   }
+  if (!spec.hostname.empty()) check_hostname(spec.hostname);
   for (const std::string& entry : spec.environment) {
     const std::size_t equals = entry.find('=');
     if (equals == 0 || equals == std::string::npos || entry.find('\0') != std::string::npos) {
@@ -89,6 +90,7 @@ std::shared_ptr<LinuxRuntime::Entry> LinuxRuntime::reserve(const std::string& id
 Runtime::Created LinuxRuntime::create(const SandboxSpec& wanted) {
   SandboxSpec spec = wanted;
   if (spec.id.empty()) spec.id = new_sandbox_id();
+  if (spec.hostname.empty()) spec.hostname = spec.id;
   validate(spec);
   return create_from(spec, image_choice_.choose(spec.image));
 }
@@ -199,7 +201,7 @@ linux::Channel LinuxRuntime::dress(Shell& shell, const SandboxSpec& spec,
     assignment.attachments.push_back(std::move(one));
   add(std::move(prepared.fds));
 
-  assignment.hostname = spec.id;
+  assignment.hostname = spec.hostname;
   assignment.environment = image.config.environment;
   assignment.environment.insert(assignment.environment.end(), spec.environment.begin(),
                                 spec.environment.end());
@@ -208,7 +210,8 @@ linux::Channel LinuxRuntime::dress(Shell& shell, const SandboxSpec& spec,
   assignment.disk_bytes = spec.limits.disk_bytes;
   assignment.ulimits = complete(spec.ulimits);
   assignment.cpus = facts_.cpus_for(spec.limits, shell.id_slot);
-  assignment.hosts = hosts_text(spec.id, shell.network ? shell.network->address : "127.0.1.1");
+  assignment.hosts =
+      hosts_text(spec.hostname, shell.network ? shell.network->address : "127.0.1.1");
   if (shell.network) assignment.resolv_conf = network_->resolv_conf_text();
   assignment.surfaces = spec.surfaces;
   assignment.token = spec.token;

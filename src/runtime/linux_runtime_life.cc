@@ -9,6 +9,7 @@
 #include "guest/stage.h"
 #include "linux/files.h"
 #include "linux/namespaces.h"
+#include "runtime/limits.h"
 #include "runtime/linux_runtime.h"
 
 namespace hearth::runtime {
@@ -46,8 +47,7 @@ void LinuxRuntime::resume(const std::string& id) {
 
 void LinuxRuntime::configure(const std::string& id, const guest::Configuration& configuration,
                              const std::string& hostname) {
-  if (!hostname.empty() && !is_label(hostname))
-    fail(Code::invalid, "'{}' is no host name: 1 to 63 of a-z, 0-9 and '-'", hostname);
+  if (!hostname.empty()) check_hostname(hostname);
   linux::Channel channel = connect(id);
   with_living(id, [&](Entry& entry) {
     guest::Connection(std::move(channel)).configure(configuration, Deadline::after(kGuestPatience));
@@ -157,6 +157,7 @@ std::vector<Sandbox> LinuxRuntime::fork(const std::string& id, unsigned count) {
   });
   for (unsigned i = 0; i < count; ++i) {
     spec.id = new_sandbox_id();
+    spec.hostname = spec.id;
     ChosenImage image = image_choice_.choose_again(snapshot.layers, snapshot.on_host);
     image.config = snapshot.config;
     forks.push_back(create_from(spec, std::move(image)).sandbox);

@@ -14,6 +14,7 @@ namespace {
 SandboxSpec some_spec() {
   SandboxSpec spec;
   spec.id = "box-1";
+  spec.hostname = "box.example";
   spec.environment = {"A=b", "C="};
   spec.user = "user";
   spec.disk_on = DiskPlace::disk;
@@ -27,6 +28,7 @@ TEST(RuntimeProtocol, ReadsWhatWasWritten) {
   const auto create =
       std::get<CreateRequest>(parse_request(encode(Request(CreateRequest{some_spec()}))));
   EXPECT_EQ(create.spec.id, "box-1");
+  EXPECT_EQ(create.spec.hostname, "box.example");
   EXPECT_EQ(create.spec.environment, some_spec().environment);
   EXPECT_EQ(create.spec.limits, some_spec().limits);
   EXPECT_EQ(create.spec.ulimits, some_spec().ulimits);

@@ -18,7 +18,7 @@ namespace hearth::runtime {
 inline constexpr const char* kSocketName = "runtime.sock";
 
 // Raised when a message changes its meaning.
-inline constexpr std::uint32_t kProtocolVersion = 4;
+inline constexpr std::uint32_t kProtocolVersion = 5;
 
 struct HelloRequest {};
 struct CreateRequest {

@@ -71,8 +71,9 @@ struct LogLimits {
 
 // Everything needed to start one sandbox.
 struct SandboxSpec {
-  std::string id;              // a label (base/id.h); also its host name. Empty: one is made up
-  std::string image = "host";  // by name or id
+  std::string id;                        // a label (base/id.h). Empty: one is made up
+  std::string hostname;                  // labels with dots between them, at most 64. Empty: the id
+  std::string image = "host";            // by name or id
   std::vector<std::string> environment;  // NAME=value, for every command, over the image's own
   std::string user;       // whom commands run as; empty: whom the image says, or root
   std::string directory;  // where commands start; empty: what the image says, or the user's home

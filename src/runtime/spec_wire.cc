@@ -111,6 +111,7 @@ void put(wire::Writer& out, const SandboxSpec& spec) {
   out.text(spec.token);
   out.boolean(spec.ends_with_client);
   put(out, spec.log);
+  out.text(spec.hostname);
 }
 
 SandboxSpec read_spec(wire::Reader& in) {
@@ -132,6 +133,7 @@ SandboxSpec read_spec(wire::Reader& in) {
   spec.token = in.text();
   spec.ends_with_client = in.boolean();
   spec.log = read_log_limits(in);
+  spec.hostname = in.text();
   return spec;
 }
 

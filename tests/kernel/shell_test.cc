@@ -41,6 +41,9 @@ TEST_F(Warm, AShellBecomesASandboxAndIsReplaced) {
   const auto created = runtime().create({.id = "warm"});
   EXPECT_EQ(runtime().hello().warm_hits, 1u);
   EXPECT_EQ(sh("warm", "hostname"), "warm\n");
+  runtime().create({.id = "named", .hostname = "web-0.web"});
+  EXPECT_EQ(sh("named", "hostname; grep -c web-0.web /etc/hosts"), "web-0.web\n1\n");
+  EXPECT_THROW(runtime().create({.id = "misnamed", .hostname = "a\nb"}), Error);
   wait_for_shells(4);
 }
 
