@@ -63,7 +63,8 @@ runtime::SandboxSpec some_spec() {
   spec.limits.io = {.read_bytes = 1 << 20, .write_ops = 50};
   spec.ulimits = {{.resource = RLIMIT_NOFILE, .soft = 7, .hard = 9}};
   spec.disk_on = runtime::DiskPlace::disk;
-  spec.hostname = "first";
+  spec.hostname = "pod";
+  spec.joins = "first";
   spec.network.emplace();
   spec.mounts = {{.source = "cache", .target = "/cache"}};
   return spec;

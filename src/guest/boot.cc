@@ -20,6 +20,7 @@ std::uint32_t read_count(wire::Reader& in) {
 std::string encode(const NurseryConfig& config) {
   wire::Writer out;
   out.text(config.common_filter).text(config.closing_filter).u64(config.capabilities);
+  out.boolean(config.joined);
   return std::move(out).take();
 }
 
@@ -29,6 +30,7 @@ NurseryConfig parse_nursery_config(std::string_view bytes) {
     config.common_filter = in.text();
     config.closing_filter = in.text();
     config.capabilities = in.u64();
+    config.joined = in.boolean();
     return config;
   });
 }

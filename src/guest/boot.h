@@ -37,6 +37,8 @@ struct NurseryConfig {
   std::string common_filter;
   std::string closing_filter;
   std::uint64_t capabilities = 0;  // what the guest and everything inside keeps, as a mask
+  // It was started in namespaces net, ipc and uts of a sandbox, which those born in it share.
+  bool joined = false;
 };
 
 // Every other message to a nursery; answered with the pid in decimal and a pidfd (it is nobody's to
@@ -61,7 +63,7 @@ struct Attachment {
 // a file system to write to, if `disk`; the attachments; a connection of whoever asked for the
 // sandbox, if `client`.
 struct Assignment {
-  std::string hostname;
+  std::string hostname;                       // empty: it has one, being shared
   std::vector<std::string> environment;       // NAME=value, for every command
   std::string user = "root";                  // who commands run as unless they say otherwise
   std::string directory;                      // where they start; empty: the user's home

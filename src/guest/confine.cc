@@ -45,7 +45,8 @@ void bring_up_loopback() {
 }
 
 void name_host(const HostNames& names) {
-  if (::sethostname(names.hostname.c_str(), names.hostname.size()) != 0)
+  const std::string& name = names.hostname;
+  if (!name.empty() && ::sethostname(name.c_str(), name.size()) != 0)
     throw_errno("set the host name");
   write_etc("hosts", names.hosts);
   write_etc("resolv.conf", names.resolv_conf);

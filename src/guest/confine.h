@@ -10,7 +10,7 @@ namespace hearth::guest {
 void bring_up_loopback();
 
 struct HostNames {
-  std::string hostname;
+  std::string hostname;     // empty: left as it is
   std::string hosts;        // text of /etc/hosts; empty: left as it is
   std::string resolv_conf;  // the same for /etc/resolv.conf
 };

@@ -30,8 +30,12 @@ constexpr std::uint64_t kNamespaces = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS
 // and nobody below such a root may let others be born outside it (mount option nsdelegate). Where
 // commands are born beside the guest, the spawner therefore keeps the nursery's namespace, and the
 // others make their own.
-std::uint64_t namespaces_for(const ShellOrder& order) {
-  return order.command_cgroup ? kNamespaces & ~std::uint64_t{CLONE_NEWCGROUP} : kNamespaces;
+std::uint64_t namespaces_for(const ShellOrder& order, bool joined) {
+  constexpr std::uint64_t kShared = CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
+  std::uint64_t namespaces = kNamespaces;
+  if (order.command_cgroup) namespaces &= ~std::uint64_t{CLONE_NEWCGROUP};
+  if (joined) namespaces &= ~kShared;
+  return namespaces;
 }
 
 std::string make_uuid() {
@@ -105,7 +109,7 @@ class Shell {
   void live() {
     take_identity();
     parts_.guest_cgroup.reset();
-    bring_up_loopback();
+    if (!config_.joined) bring_up_loopback();
     build_stage(make_uuid());
     if (const int error = linux::limit_bounding_set(capabilities()); error != 0)
       throw_errno_text(error, "limit what can be had by executing programs");
@@ -209,7 +213,7 @@ class Nursery {
     // Whoever holds a pidfd learns of an end; there is nobody here to wait for it.
     ::signal(SIGCHLD, SIG_IGN);
     allow_many_descriptors();
-    make_nursery_root();
+    make_nursery_root(config_.joined);
     if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) throw_errno("set no_new_privs");
     install_filter(config_.common_filter);
     // Enough to map a newborn's ids; what is born in a user namespace has all rights there.
@@ -221,7 +225,8 @@ class Nursery {
     const ShellOrder order = parse_shell_order(message.bytes);
     ShellParts parts = take_parts(order, std::move(message.fds));
     linux::Pipe go = linux::make_pipe();
-    linux::Forked newborn = linux::fork_into(namespaces_for(order), parts.guest_cgroup.get());
+    linux::Forked newborn =
+        linux::fork_into(namespaces_for(order, config_.joined), parts.guest_cgroup.get());
     if (newborn.pid == 0) become_shell(std::move(parts), std::move(go));
     linux::write_id_maps(newborn.pid, order.ids);
     linux::write_all(go.write.get(), "g");

@@ -127,6 +127,7 @@ struct KernelEntries {
   std::vector<std::string> masked_folders;
   std::vector<std::string> read_only;
   bool message_queues = false;
+  bool joined = false;  // /sys and message queues are here already
 };
 KernelEntries kernel_entries;  // NOLINT: set before the first shell, never changed after
 
@@ -177,7 +178,10 @@ void build_proc(const std::string& boot_id) {
 
 void build_sys() {
   make_folder("sys");
-  mount("sysfs", "sys", MS_RDONLY | kInert);
+  if (kernel_entries.joined)
+    bind("/sys", "sys");
+  else
+    mount("sysfs", "sys", MS_RDONLY | kInert);
   mask_entries("sys/");
 }
 
@@ -189,7 +193,11 @@ void build_dev() {
   bind(kDevices, "dev");
   mount("devpts", "dev/pts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620,gid=5");
   bind("shm", "dev/shm");
-  if (kernel_entries.message_queues) mount("mqueue", "dev/mqueue", kInert);
+  if (!kernel_entries.message_queues) return;
+  if (kernel_entries.joined)
+    bind(kQueues, "dev/mqueue");
+  else
+    mount("mqueue", "dev/mqueue", kInert);
 }
 
 // --- the root
@@ -244,6 +252,13 @@ linux::Fd place_for(int root_fd, const Attachment& attachment) {
   fail(Code::invalid, "'{}' is no mount target", attachment.target);
 }
 
+// A sandbox that joins another has no rights over the network of both, being another's user: ports
+// below 1024 and echo requests are for everybody there, as they were for the first one's root.
+void open_network_to_all() {
+  linux::write_file_at(AT_FDCWD, "proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
+  linux::write_file_at(AT_FDCWD, "proc/sys/net/ipv4/ping_group_range", "0 2147483647");
+}
+
 struct OverlayPlace {
   std::string prefix;           // before the names of all folders it needs
   std::span<const int> layers;  //
@@ -267,17 +282,26 @@ void mount_overlay(const OverlayPlace& place, const char* target) {
 
 }  // namespace
 
-void make_nursery_root() {
+void make_nursery_root(bool joined) {
   if (::unshare(CLONE_NEWNS) != 0) throw_errno("make a mount namespace");
   // Any folder will do to mount on: it is in no other namespace, and gone with this one.
   mount("tmpfs", "/dev", MS_NOSUID, "mode=0755");
   if (::chdir("/dev") != 0) throw_errno("enter the nursery's root");
   for (const char* folder : {"proc", "sys", "stage"}) make_folder(folder);
   bind("/proc", "proc");
-  bind("/sys", "sys");
+  if (joined)
+    mount("sysfs", "sys", MS_RDONLY | kInert);
+  else
+    bind("/sys", "sys");
   make_devices();
   make_nothing();
   find_kernel_entries();
+  kernel_entries.joined = joined;
+  if (joined) open_network_to_all();
+  if (joined && kernel_entries.message_queues) {
+    make_folder("queues");
+    mount("mqueue", "queues", kInert);
+  }
   pivot_to(".");
 }
 

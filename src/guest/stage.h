@@ -23,10 +23,12 @@ namespace hearth::guest {
 inline constexpr const char* kDevices = "/devices";  // device nodes, links, mount points
 inline constexpr const char* kNothing = "/nothing";  // an empty folder
 inline constexpr const char* kStage = "/stage";      // an empty folder to build on
+inline constexpr const char* kQueues = "/queues";    // message queues, if they are to be shared
 
 // For the nursery: makes that root folder, in a mount namespace of its own, and enters it. Leaves
-// nothing behind when the process ends. Throws Error.
-void make_nursery_root();
+// nothing behind when the process ends. If `joined`, the nursery lives in namespaces of a sandbox,
+// and what tells of those is mounted here: those born in it have no rights to do so. Throws Error.
+void make_nursery_root(bool joined);
 
 // For the shell: builds the stage, which becomes the working folder. `boot_id` is what
 // /proc/sys/kernel/random/boot_id will say. Throws Error.

@@ -32,6 +32,8 @@ void validate(const SandboxSpec& spec) {
          spec.id);
   }
   if (!spec.hostname.empty()) check_hostname(spec.hostname);
+  if (!spec.joins.empty() && (!is_label(spec.joins) || spec.joins == spec.id))
+    fail(Code::invalid, "'{}' is no sandbox that another could join", spec.joins);
   for (const std::string& entry : spec.environment) {
     const std::size_t equals = entry.find('=');
     if (equals == 0 || equals == std::string::npos || entry.find('\0') != std::string::npos) {
@@ -92,27 +94,32 @@ Runtime::Created LinuxRuntime::create(const SandboxSpec& wanted) {
   if (spec.id.empty()) spec.id = new_sandbox_id();
   if (spec.hostname.empty()) spec.hostname = spec.id;
   validate(spec);
-  return create_from(spec, image_choice_.choose(spec.image));
+  ChosenImage image = image_choice_.choose(spec.image);
+  // Before its own entry is locked: two that want to join each other would wait for ever.
+  std::shared_ptr<Berth> berth = spec.joins.empty() ? nullptr : find_berth(spec.joins);
+  return create_from(spec, std::move(image), std::move(berth));
 }
 
-Runtime::Created LinuxRuntime::create_from(const SandboxSpec& spec, ChosenImage image) {
+Runtime::Created LinuxRuntime::create_from(const SandboxSpec& spec, ChosenImage image,
+                                           std::shared_ptr<Berth> berth) {
   const auto entry = reserve(spec.id);
   const std::lock_guard lock(entry->mutex);
   entry->gone = true;  // until it is up
   OnFailure forget([&] { entries_.with([&](Entries& entries) { entries.erase(spec.id); }); });
   entry->image = std::move(image);
-  linux::Channel guest = bring_up(*entry, spec);
+  linux::Channel guest = bring_up(*entry, spec, std::move(berth));
   forget.release();
   entry->gone = false;
   entry->watch_tag = watch(spec.id, entry->pidfd);
   return {.sandbox = describe(*entry), .guest = std::move(guest)};
 }
 
-linux::Channel LinuxRuntime::bring_up(Entry& entry, const SandboxSpec& spec) {
+linux::Channel LinuxRuntime::bring_up(Entry& entry, const SandboxSpec& spec,
+                                      std::shared_ptr<Berth> berth) {
   pool_->note_request();
   volumes_.use(spec.mounts);
   OnFailure release_volumes([&] { volumes_.release(spec.mounts); });
-  Shell shell = obtain_shell(spec);
+  Shell shell = berth ? shells_.make_in(std::move(berth), spec.limits) : obtain_shell(spec);
   OnFailure unmake([&] { shells_.unmake(ShellMaker::remains_of(shell), shell.pidfd); });
   linux::Channel guest = dress(shell, spec, entry.image);
 
@@ -130,15 +137,17 @@ linux::Channel LinuxRuntime::bring_up(Entry& entry, const SandboxSpec& spec) {
   record.default_command = entry.image.config.entrypoint;
   record.default_command.insert(record.default_command.end(), entry.image.config.command.begin(),
                                 entry.image.config.command.end());
-  if (shell.network) {
+  record.berth = shell.berth->name();
+  if (const auto& slot = shell.berth->slot()) {
     record.has_network = true;
-    record.network_slot = shell.network->index;
-    record.address = shell.network->address;
+    record.network_slot = slot->index;
+    record.address = slot->address;
   }
-  write_record(record, shell.folder.get());
+  write_record(record, *shell.berth, shell.folder.get());
   shell.boot.send(guest::kKeep);
   entry.pidfd = std::move(shell.pidfd);
   entry.stage = std::move(shell.stage);
+  entry.berth = std::move(shell.berth);
   entry.state = State::running;
   unmake.release();
   release_volumes.release();
@@ -146,11 +155,25 @@ linux::Channel LinuxRuntime::bring_up(Entry& entry, const SandboxSpec& spec) {
 }
 
 // Nobody reads it before this process has died: what it says is whole by then, or it is none and
-// the guest, which has not been told to stay, is gone.
-void LinuxRuntime::write_record(const Record& record, int folder_fd) {
+// the guest, which has not been told to stay, is gone. What it shares may change until there is a
+// record to change.
+void LinuxRuntime::write_record(Record& record, Berth& berth, int folder_fd) {
   const linux::Fd file =
       linux::open_at(folder_fd, kRecord, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-  linux::write_all(file.get(), encode(record));
+  berth.with([&](const Berth::Shared& shared) {
+    record.spec.hostname = shared.hostname;
+    record.spec.network = shared.policy;
+    linux::write_all(file.get(), encode(record));
+  });
+}
+
+// Also that of one that has exited.
+std::shared_ptr<Berth> LinuxRuntime::find_berth(const std::string& id) {
+  const auto entry = find(id);
+  if (!entry) throw_unknown(id);
+  const std::lock_guard lock(entry->mutex);
+  if (entry->gone) throw_unknown(id);
+  return entry->berth;
 }
 
 Shell LinuxRuntime::obtain_shell(const SandboxSpec& spec) {
@@ -163,9 +186,14 @@ Shell LinuxRuntime::obtain_shell(const SandboxSpec& spec) {
   OnFailure unmake([&] { shells_.unmake(ShellMaker::remains_of(*shell), shell->pidfd); });
   if (!same_cgroup_limits(shell->limits, limits)) shell->cgroup.set_limits(enforced);
   if (spec.network) {
-    if (!shell->network) fail(Code::unavailable, "this engine has no network for sandboxes");
-    network_->set_policy(shell->network->index, *spec.network);
+    const auto& slot = shell->berth->slot();
+    if (!slot) fail(Code::unavailable, "this engine has no network for sandboxes");
+    network_->set_policy(slot->index, *spec.network);
   }
+  shell->berth->with([&](Berth::Shared& shared) {
+    shared.hostname = spec.hostname;
+    shared.policy = spec.network;
+  });
   unmake.release();
   return std::move(*shell);
 }
@@ -201,7 +229,10 @@ linux::Channel LinuxRuntime::dress(Shell& shell, const SandboxSpec& spec,
     assignment.attachments.push_back(std::move(one));
   add(std::move(prepared.fds));
 
-  assignment.hostname = spec.hostname;
+  const bool joins = !spec.joins.empty();
+  const std::string hostname =
+      shell.berth->with([](const Berth::Shared& shared) { return shared.hostname; });
+  if (!joins) assignment.hostname = hostname;
   assignment.environment = image.config.environment;
   assignment.environment.insert(assignment.environment.end(), spec.environment.begin(),
                                 spec.environment.end());
@@ -210,9 +241,9 @@ linux::Channel LinuxRuntime::dress(Shell& shell, const SandboxSpec& spec,
   assignment.disk_bytes = spec.limits.disk_bytes;
   assignment.ulimits = complete(spec.ulimits);
   assignment.cpus = facts_.cpus_for(spec.limits, shell.id_slot);
-  assignment.hosts =
-      hosts_text(spec.hostname, shell.network ? shell.network->address : "127.0.1.1");
-  if (shell.network) assignment.resolv_conf = network_->resolv_conf_text();
+  const auto& slot = shell.berth->slot();
+  assignment.hosts = hosts_text(hostname, slot ? slot->address : "127.0.1.1");
+  if (slot) assignment.resolv_conf = network_->resolv_conf_text();
   assignment.surfaces = spec.surfaces;
   assignment.token = spec.token;
   assignment.client = true;
@@ -257,9 +288,8 @@ void LinuxRuntime::end(Entry& entry) {
       if (entry.state == State::paused) cgroup->thaw();
     }
   }
-  ShellMaker::Remains remains{.unit = record.unit, .id_slot = record.id_slot, .network_slot = {}};
-  if (record.has_network) remains.network_slot = record.network_slot;
-  shells_.unmake(remains, entry.pidfd);
+  shells_.unmake({.unit = record.unit, .id_slot = record.id_slot, .berth = entry.berth},
+                 entry.pidfd);
   logs_.remove(record.unit);
   // Nobody will read what has not reached the disk by now.
   if (entry.stage && record.disk_device != 0) give_up_disk(entry.stage.get(), record.disk_device);

@@ -112,12 +112,15 @@ class LinuxRuntime final : public Runtime {
     State state = State::running;  // guarded by mutex
     ChosenImage image;             // guarded by mutex
     linux::Fd stage;               // guarded by mutex: see guest/stage.h
+    std::shared_ptr<Berth> berth;  // guarded by mutex
     bool gone = false;             // guarded by mutex: never came up, or was destroyed meanwhile
   };
   using Entries = std::map<std::string, std::shared_ptr<Entry>>;
 
   void adopt_and_sweep();
-  bool adopt(const std::string& id);
+  using Berths = std::map<std::string, std::shared_ptr<Berth>>;
+  bool adopt(const std::string& unit, Berths& berths);
+  std::shared_ptr<Berth> adopt_berth(const Record& record, Berths& berths);
   void adopt_logs();
   void sweep(const std::string& id);
   static std::unique_ptr<network::Network> make_network(const LinuxRuntimeOptions& options);
@@ -138,11 +141,16 @@ class LinuxRuntime final : public Runtime {
   }
   [[noreturn]] static void throw_unknown(const std::string& id);
   std::shared_ptr<Entry> reserve(const std::string& id);
-  Created create_from(const SandboxSpec& spec, ChosenImage image);
-  linux::Channel bring_up(Entry& entry, const SandboxSpec& spec);
+  // In `berth`, or in one of its own.
+  Created create_from(const SandboxSpec& spec, ChosenImage image,
+                      std::shared_ptr<Berth> berth = nullptr);
+  linux::Channel bring_up(Entry& entry, const SandboxSpec& spec, std::shared_ptr<Berth> berth);
+  std::shared_ptr<Berth> find_berth(const std::string& id);
   Shell obtain_shell(const SandboxSpec& spec);
+
   linux::Channel dress(Shell& shell, const SandboxSpec& spec, const ChosenImage& image);
-  static void write_record(const Record& record, int folder_fd);
+  static void write_record(Record& record, Berth& berth, int folder_fd);
+  void write_shared_again(const Berth::Shared& shared);
   ChosenImage take_snapshot(Entry& entry);
   void end(Entry& entry);
   static Sandbox describe(const Entry& entry);

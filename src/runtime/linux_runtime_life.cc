@@ -52,7 +52,12 @@ void LinuxRuntime::configure(const std::string& id, const guest::Configuration& 
   with_living(id, [&](Entry& entry) {
     guest::Connection(std::move(channel)).configure(configuration, Deadline::after(kGuestPatience));
     // Last, what can hardly fail: either everything has happened or nothing.
-    if (!hostname.empty()) linux::set_hostname_of(entry.pidfd, hostname);
+    if (hostname.empty()) return;
+    linux::set_hostname_of(entry.pidfd, hostname);
+    entry.berth->with([&](Berth::Shared& shared) {
+      shared.hostname = hostname;
+      write_shared_again(shared);
+    });
   });
 }
 
@@ -76,15 +81,30 @@ std::vector<LogFile> LinuxRuntime::open_log(const std::string& id) {
 void LinuxRuntime::set_policy(const std::string& id, const network::Policy& policy) {
   network::check(policy);
   with_living(id, [&](Entry& entry) {
-    if (!entry.record.has_network || !network_)
-      fail(Code::invalid, "sandbox '{}' has no network", id);
-    Record record = entry.record;
-    record.spec.network = policy;
-    const linux::Fd folder = linux::open_at(sandboxes_.get(), record.unit, O_RDONLY | O_DIRECTORY);
-    network_->set_policy(record.network_slot, policy);
-    linux::replace_file_at(folder.get(), kRecord, encode(record));
-    entry.record = std::move(record);
+    const auto& slot = entry.berth->slot();
+    if (!slot || !network_) fail(Code::invalid, "sandbox '{}' has no network", id);
+    entry.berth->with([&](Berth::Shared& shared) {
+      network_->set_policy(slot->index, policy);
+      shared.policy = policy;
+      write_shared_again(shared);
+    });
   });
+}
+
+// Into the records of all that share it. One without a record is being made or unmade: it will
+// have the news, or will not need it.
+void LinuxRuntime::write_shared_again(const Berth::Shared& shared) {
+  for (const std::string& unit : shared.units) {
+    try {
+      const linux::Fd folder = linux::open_at(sandboxes_.get(), unit, O_RDONLY | O_DIRECTORY);
+      Record record = parse_record(linux::read_file_at(folder.get(), kRecord));
+      record.spec.hostname = shared.hostname;
+      record.spec.network = shared.policy;
+      linux::replace_file_at(folder.get(), kRecord, encode(record));
+    } catch (const Error& error) {
+      if (error.code() != Code::not_found) throw;
+    }
+  }
 }
 
 // The files as they are now, as layers on top of those that the sandbox stands on. It stands still
@@ -141,6 +161,14 @@ std::vector<Sandbox> LinuxRuntime::fork(const std::string& id, unsigned count) {
   SandboxSpec spec;
   const ChosenImage snapshot = with_living(id, [&](Entry& entry) {
     spec = entry.record.spec;
+    entry.berth->with([&](const Berth::Shared& shared) {
+      if (!spec.joins.empty() || shared.units.size() > 1)
+        fail(Code::invalid,
+             "sandbox '{}' shares its network with another, which a fork of it could not; commit "
+             "it to an image instead",
+             id);
+      spec.network = shared.policy;
+    });
     return take_snapshot(entry);
   });
   spec.ends_with_client = false;

@@ -141,8 +141,9 @@ void LinuxRuntime::adopt_and_sweep() {
   for (const std::string& name : linux::list_folder(sandboxes_.get())) units.insert(name);
   // A crash between the two may leave a cgroup without a folder.
   for (const std::string& name : cgroups_.list()) units.insert(name);
+  Berths berths;
   for (const std::string& unit : units) {
-    if (adopt(unit)) {
+    if (adopt(unit, berths)) {
       ++adopted_;
       continue;
     }
@@ -152,7 +153,7 @@ void LinuxRuntime::adopt_and_sweep() {
 }
 
 // False for everything that is not a living sandbox of ours.
-bool LinuxRuntime::adopt(const std::string& unit) {
+bool LinuxRuntime::adopt(const std::string& unit, Berths& berths) {
   try {
     const linux::Fd folder =
         linux::open_at(sandboxes_.get(), unit, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
@@ -174,8 +175,7 @@ bool LinuxRuntime::adopt(const std::string& unit) {
       entry->stage = std::move(greeting.stage);
     }
     entry->image = image_choice_.choose_again(record.layers, !record.host_folder.empty());
-    if (record.has_network && network_)
-      network_->adopt(record.network_slot, record.spec.network.value_or(network::Policy{}));
+    entry->berth = adopt_berth(record, berths);
     volumes_.use(record.spec.mounts);
 
     const std::string& id = record.spec.id;
@@ -189,6 +189,23 @@ bool LinuxRuntime::adopt(const std::string& unit) {
     log::debug("not adopted", {{"unit", unit}, {"error", error.what()}});
     return false;
   }
+}
+
+// The first that is found of those who share it brings it back.
+std::shared_ptr<Berth> LinuxRuntime::adopt_berth(const Record& record, Berths& berths) {
+  if (const auto found = berths.find(record.berth); found != berths.end()) {
+    found->second->join(record.unit);
+    return found->second;
+  }
+  auto berth = std::make_shared<Berth>(record.berth, record.unit, record.pid);
+  if (record.has_network && network_)
+    berth->give_slot(
+        network_->adopt(record.network_slot, record.spec.network.value_or(network::Policy{})));
+  berth->with([&](Berth::Shared& shared) {
+    shared.hostname = record.spec.hostname;
+    shared.policy = record.spec.network;
+  });
+  return berths[record.berth] = std::move(berth);
 }
 
 // Goes on with those that an earlier life of ours kept.

@@ -2,15 +2,19 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <charconv>
+#include <exception>
+#include <thread>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/on_failure.h"
+#include "linux/namespaces.h"
 #include "linux/spawn_rules.h"
 
 namespace hearth::runtime {
@@ -54,10 +58,28 @@ pid_t start_program(int program_fd, int channel_fd) {
   return pid;
 }
 
+// Namespaces belong to threads, and this one ends with its errand.
+pid_t start_program_in(const Namespaces& place, int program_fd, int channel_fd) {
+  pid_t pid = 0;
+  std::exception_ptr failure;
+  std::thread([&] {
+    try {
+      linux::enter_namespace(place.net.get(), CLONE_NEWNET);
+      linux::enter_namespace(place.ipc.get(), CLONE_NEWIPC);
+      linux::enter_namespace(place.uts.get(), CLONE_NEWUTS);
+      pid = start_program(program_fd, channel_fd);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }).join();
+  if (failure) std::rethrow_exception(failure);
+  return pid;
+}
+
 }  // namespace
 
-Nursery::Nursery(int guest_program_fd, const guest::NurseryConfig& config)
-    : program_fd_(guest_program_fd), config_(config) {
+Nursery::Nursery(int guest_program_fd, const guest::NurseryConfig& config, const Namespaces* place)
+    : program_fd_(guest_program_fd), config_(config), place_(place) {
   OnFailure end_it([&] { end(); });
   start();
   end_it.release();
@@ -71,7 +93,8 @@ void Nursery::start() {
   auto [ours, theirs] = linux::Channel::make_pair();
   const linux::Fd high = out_of_the_way(theirs.fd());
   theirs = linux::Channel();
-  pid_ = start_program(program_fd_, high.get());
+  pid_ = place_ == nullptr ? start_program(program_fd_, high.get())
+                           : start_program_in(*place_, program_fd_, high.get());
   channel_ = std::move(ours);
   channel_.send(encode(config_));
   const auto answer = channel_.receive(Deadline::after(kPatience));
@@ -117,9 +140,16 @@ linux::Forked Nursery::order(const guest::ShellOrder& order, std::span<const int
 }
 
 Nurseries::Nurseries(linux::Fd guest_program, guest::NurseryConfig config, unsigned count)
-    : program_(out_of_the_way(guest_program.get())), config_(std::move(config)) {
+    : program_(out_of_the_way(guest_program.get())),
+      config_(std::move(config)),
+      joined_config_(config_) {
+  joined_config_.joined = true;
   for (unsigned i = 0; i < count; ++i)
     all_.push_back(std::make_unique<Nursery>(program_.get(), config_));
+}
+
+std::unique_ptr<Nursery> Nurseries::start_in(const Namespaces& place) const {
+  return std::make_unique<Nursery>(program_.get(), joined_config_, &place);
 }
 
 linux::Forked Nurseries::order(const guest::ShellOrder& order, std::span<const int> fds) {

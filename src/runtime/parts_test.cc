@@ -15,6 +15,7 @@ SandboxSpec some_spec() {
   SandboxSpec spec;
   spec.id = "box-1";
   spec.hostname = "box.example";
+  spec.joins = "first";
   spec.environment = {"A=b", "C="};
   spec.user = "user";
   spec.disk_on = DiskPlace::disk;
@@ -29,6 +30,7 @@ TEST(RuntimeProtocol, ReadsWhatWasWritten) {
       std::get<CreateRequest>(parse_request(encode(Request(CreateRequest{some_spec()}))));
   EXPECT_EQ(create.spec.id, "box-1");
   EXPECT_EQ(create.spec.hostname, "box.example");
+  EXPECT_EQ(create.spec.joins, "first");
   EXPECT_EQ(create.spec.environment, some_spec().environment);
   EXPECT_EQ(create.spec.limits, some_spec().limits);
   EXPECT_EQ(create.spec.ulimits, some_spec().ulimits);
@@ -74,6 +76,7 @@ TEST(Record, ReadsWhatWasWritten) {
   record.id_slot = 12;
   record.host_folder = "host-1";
   record.disk_device = 77;
+  record.berth = "u7";
 
   const Record parsed = parse_record(encode(record));
 
@@ -83,6 +86,7 @@ TEST(Record, ReadsWhatWasWritten) {
   EXPECT_EQ(parsed.id_slot, 12u);
   EXPECT_EQ(parsed.host_folder, "host-1");
   EXPECT_EQ(parsed.disk_device, 77u);
+  EXPECT_EQ(parsed.berth, "u7");
 }
 
 TEST(Record, OfAnotherFormatIsNotUnderstood) {

@@ -29,6 +29,7 @@ std::string encode(const Record& record) {
       .text(record.host_folder)
       .texts(record.layers)
       .texts(record.default_command)
+      .text(record.berth)
       .boolean(record.has_network)
       .u32(record.network_slot)
       .text(record.address)
@@ -51,6 +52,7 @@ Record parse_record(std::string_view bytes) {
   record.host_folder = in.text();
   record.layers = in.texts();
   record.default_command = in.texts();
+  record.berth = in.text();
   record.has_network = in.boolean();
   record.network_slot = in.u32();
   record.address = in.text();

@@ -30,32 +30,33 @@ linux::Message expect(linux::Channel& boot, std::string_view word) {
 }  // namespace
 
 Shell ShellMaker::make(const Limits& limits, bool with_network) const {
+  return make_any(nullptr, limits, with_network);
+}
+
+Shell ShellMaker::make_in(std::shared_ptr<Berth> berth, const Limits& limits) const {
+  return make_any(std::move(berth), limits, /*with_network=*/false);
+}
+
+Shell ShellMaker::make_any(std::shared_ptr<Berth> berth, const Limits& limits,
+                           bool with_network) const {
   Shell shell;
   shell.unit = "u" + random_hex(6);
   shell.limits = limits;
+  if (berth) berth->join(shell.unit);
+  shell.berth = std::move(berth);
+  OnFailure leave([&] { leave_berth(shell.berth, shell.unit); });
   shell.id_slot = sources_.id_ranges.acquire();
   OnFailure free_slot([&] { sources_.id_ranges.release(shell.id_slot); });
-  const linux::IdRange ids = ids_of_slot(shell.id_slot);
   if (::mkdirat(sources_.sandboxes_fd, shell.unit.c_str(), 0700) != 0)
     throw_errno("make a folder for a sandbox");
   OnFailure remove_folder([&] { linux::remove_all_at(sources_.sandboxes_fd, shell.unit); });
   shell.folder = linux::open_at(sources_.sandboxes_fd, shell.unit, O_RDONLY | O_DIRECTORY);
-  shell.cgroup =
-      sources_.cgroups.create(shell.unit, cgroup_limits(limits, sources_.disk_fd), ids.first);
+  shell.cgroup = sources_.cgroups.create(shell.unit, cgroup_limits(limits, sources_.disk_fd),
+                                         ids_of_slot(shell.id_slot).first);
   OnFailure remove_cgroup([&] { sources_.cgroups.remove(shell.unit); });
 
-  const std::vector<linux::Fd> join_files = shell.cgroup.open_join_files();
-  const linux::Fd listen = linux::listen_at(shell.folder.get(), kGuestSocket);
   auto [ours, theirs] = linux::Channel::make_pair();
-  guest::ShellOrder order{.ids = ids,
-                          .join_count = static_cast<std::uint32_t>(join_files.size()),
-                          .guest_cgroup = shell.cgroup.serving_dir_fd() >= 0,
-                          .command_cgroup = shell.cgroup.v2_limits()};
-  std::vector<int> fds = {theirs.fd(), listen.get()};
-  for (const linux::Fd& file : join_files) fds.push_back(file.get());
-  if (order.guest_cgroup) fds.push_back(shell.cgroup.serving_dir_fd());
-  if (order.command_cgroup) fds.push_back(shell.cgroup.v2_dir_fd());
-  linux::Forked newborn = sources_.nurseries.order(order, fds);
+  linux::Forked newborn = give_birth(shell, theirs.fd());
   shell.pid = newborn.pid;
   shell.pidfd = std::move(newborn.pidfd);
   shell.boot = std::move(ours);
@@ -63,16 +64,38 @@ Shell ShellMaker::make(const Limits& limits, bool with_network) const {
     shell.pidfd.send_signal(SIGKILL);
     shell.pidfd.wait_for_end(Deadline::after(kEndPatience));
   });
+  if (!shell.berth) shell.berth = std::make_shared<Berth>(shell.unit, shell.unit, shell.pid);
   if (with_network) {
     if (sources_.network == nullptr)
       fail(Code::unavailable, "this engine has no network for sandboxes");
-    shell.network = sources_.network->attach(linux::open_namespace(shell.pid, "net").get());
+    shell.berth->give_slot(sources_.network->attach(shell.berth->net_fd()));
   }
   kill.release();
   remove_cgroup.release();
   remove_folder.release();
   free_slot.release();
+  leave.release();
   return shell;
+}
+
+linux::Forked ShellMaker::give_birth(const Shell& shell, int boot_fd) const {
+  const std::vector<linux::Fd> join_files = shell.cgroup.open_join_files();
+  const linux::Fd listen = linux::listen_at(shell.folder.get(), kGuestSocket);
+  const guest::ShellOrder order{.ids = ids_of_slot(shell.id_slot),
+                                .join_count = static_cast<std::uint32_t>(join_files.size()),
+                                .guest_cgroup = shell.cgroup.serving_dir_fd() >= 0,
+                                .command_cgroup = shell.cgroup.v2_limits()};
+  std::vector<int> fds = {boot_fd, listen.get()};
+  for (const linux::Fd& file : join_files) fds.push_back(file.get());
+  if (order.guest_cgroup) fds.push_back(shell.cgroup.serving_dir_fd());
+  if (order.command_cgroup) fds.push_back(shell.cgroup.v2_dir_fd());
+  return shell.berth ? shell.berth->order(sources_.nurseries, order, fds)
+                     : sources_.nurseries.order(order, fds);
+}
+
+void ShellMaker::leave_berth(const std::shared_ptr<Berth>& berth, const std::string& unit) const {
+  if (!berth || !berth->leave(unit)) return;
+  if (berth->slot() && sources_.network != nullptr) sources_.network->release(berth->slot()->index);
 }
 
 void ShellMaker::wait_until_ready(Shell& shell) {
@@ -89,9 +112,7 @@ void ShellMaker::assign(Shell& shell, const guest::Assignment& assignment,
 }
 
 ShellMaker::Remains ShellMaker::remains_of(const Shell& shell) {
-  Remains remains{.unit = shell.unit, .id_slot = shell.id_slot, .network_slot = {}};
-  if (shell.network) remains.network_slot = shell.network->index;
-  return remains;
+  return {.unit = shell.unit, .id_slot = shell.id_slot, .berth = shell.berth};
 }
 
 void ShellMaker::unmake(const Remains& remains, linux::Pidfd& pidfd) const {
@@ -104,8 +125,7 @@ void ShellMaker::unmake(const Remains& remains, linux::Pidfd& pidfd) const {
   }
   sources_.cgroups.remove(unit);
   linux::remove_all_at(sources_.sandboxes_fd, unit);
-  if (remains.network_slot && sources_.network != nullptr)
-    sources_.network->release(*remains.network_slot);
+  leave_berth(remains.berth, unit);
   sources_.id_ranges.release(remains.id_slot);
 }
 

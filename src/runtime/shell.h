@@ -14,7 +14,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -22,7 +22,7 @@
 #include "linux/cgroup.h"
 #include "linux/channel.h"
 #include "linux/pidfd.h"
-#include "network/network.h"
+#include "runtime/berth.h"
 #include "runtime/id_ranges.h"
 #include "runtime/nursery.h"
 #include "runtime/runtime.h"
@@ -41,7 +41,7 @@ struct Shell {
   bool ready = false;  // it said so
   linux::Fd folder;
   linux::Cgroup cgroup;
-  std::optional<network::Slot> network;
+  std::shared_ptr<Berth> berth;   // its own, or that of whom it joined
   linux::Fd stage;                // once it is assigned; see guest/stage.h
   std::uint64_t disk_device = 0;  // of its own disk, see disks.h; 0: none
 };
@@ -65,13 +65,15 @@ class ShellMaker {
   struct Remains {
     std::string unit;
     std::uint32_t id_slot = 0;
-    std::optional<std::uint32_t> network_slot;
+    std::shared_ptr<Berth> berth;
   };
   static Remains remains_of(const Shell& shell);
 
   // All or nothing. Returns while the guest is still preparing itself; whatever is sent to it
   // waits. Throws Error.
   Shell make(const Limits& limits, bool with_network) const;
+  // One that shares a berth.
+  Shell make_in(std::shared_ptr<Berth> berth, const Limits& limits) const;
 
   // Throws Error with what went wrong inside.
   static void wait_until_ready(Shell& shell);
@@ -84,6 +86,10 @@ class ShellMaker {
   void unmake(const Remains& remains, linux::Pidfd& pidfd) const;
 
  private:
+  Shell make_any(std::shared_ptr<Berth> berth, const Limits& limits, bool with_network) const;
+  linux::Forked give_birth(const Shell& shell, int boot_fd) const;
+  void leave_berth(const std::shared_ptr<Berth>& berth, const std::string& unit) const;
+
   ShellSources sources_;
 };
 

@@ -71,8 +71,12 @@ struct LogLimits {
 
 // Everything needed to start one sandbox.
 struct SandboxSpec {
-  std::string id;                        // a label (base/id.h). Empty: one is made up
-  std::string hostname;                  // labels with dots between them, at most 64. Empty: the id
+  std::string id;        // a label (base/id.h). Empty: one is made up
+  std::string hostname;  // labels with dots between them, at most 64. Empty: the id
+  // Another sandbox, running or exited: this one shares its network (address, rules), its host
+  // name, System V and POSIX message queues, and nothing else. What is said here about host name
+  // and network does not count then. Empty: it has its own.
+  std::string joins;
   std::string image = "host";            // by name or id
   std::vector<std::string> environment;  // NAME=value, for every command, over the image's own
   std::string user;       // whom commands run as; empty: whom the image says, or root

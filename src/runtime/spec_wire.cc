@@ -111,7 +111,7 @@ void put(wire::Writer& out, const SandboxSpec& spec) {
   out.text(spec.token);
   out.boolean(spec.ends_with_client);
   put(out, spec.log);
-  out.text(spec.hostname);
+  out.text(spec.hostname).text(spec.joins);
 }
 
 SandboxSpec read_spec(wire::Reader& in) {
@@ -134,6 +134,7 @@ SandboxSpec read_spec(wire::Reader& in) {
   spec.ends_with_client = in.boolean();
   spec.log = read_log_limits(in);
   spec.hostname = in.text();
+  spec.joins = in.text();
   return spec;
 }
 
