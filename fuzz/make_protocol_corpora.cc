@@ -73,6 +73,9 @@ runtime::SandboxSpec some_spec() {
 void write_runtime(const Corpus& corpus) {
   using namespace runtime;
   corpus.add("create", 0, encode(Request(CreateRequest{.spec = some_spec()})));
+  ConfigureRequest late{.id = "box", .belongings = {.hostname = "mine"}};
+  late.belongings.volumes = {{.source = "data", .target = "/data", .read_only = true}};
+  corpus.add("configure", 0, encode(Request(late)));
   corpus.add("connect", 0, encode(Request(ConnectRequest{.id = "box"})));
   corpus.add("list", 0, encode(Request(ListRequest{})));
   corpus.add("shutdown", 0, encode(Request(ShutdownRequest{.destroy_all = true})));

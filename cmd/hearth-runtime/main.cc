@@ -250,6 +250,8 @@ void run(const Options& options) {
     sigwait(&ends, &signal);
     daemon.stop();
   });
+  // At every end, also when whoever started us is gone before we are ready: it is never released.
+  const OnFailure end_signals([] { ::kill(::getpid(), SIGTERM); });
   if (options.ready_fd >= 0) {
     linux::write_all(options.ready_fd, "ready\n");
     ::close(options.ready_fd);
@@ -261,7 +263,6 @@ void run(const Options& options) {
   } catch (const Error& error) {
     log::warning("something stays behind", {{"error", error.what()}});
   }
-  ::kill(::getpid(), SIGTERM);  // for the thread that waits for one
 }
 
 }  // namespace

@@ -107,7 +107,8 @@ int ports(const PortsOptions& options) {
 }
 
 int configure(const ConfigureOptions& options) {
-  guest::Configuration configuration;
+  runtime::Belongings belongings{.hostname = options.hostname};
+  guest::Configuration& configuration = belongings.configuration;
   configuration.environment = options.environment;
   configuration.user = options.user;
   configuration.directory = options.directory;
@@ -116,7 +117,7 @@ int configure(const ConfigureOptions& options) {
     runtime::MountSpec file = read_secret(secret);
     configuration.files.push_back({.path = file.target, .content = std::move(file.content)});
   }
-  runtime::RuntimeClient(options.state_dir).configure(options.id, configuration, options.hostname);
+  runtime::RuntimeClient(options.state_dir).configure(options.id, belongings);
   std::puts(options.id.c_str());
   return 0;
 }

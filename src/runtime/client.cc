@@ -89,10 +89,8 @@ void RuntimeClient::resume(const std::string& id) {
   expect<Done>(ask(ResumeRequest{.id = id}));
 }
 
-void RuntimeClient::configure(const std::string& id, const guest::Configuration& configuration,
-                              const std::string& hostname) {
-  expect<Done>(
-      ask(ConfigureRequest{.id = id, .hostname = hostname, .configuration = configuration}));
+void RuntimeClient::configure(const std::string& id, const Belongings& belongings) {
+  expect<Done>(ask(ConfigureRequest{.id = id, .belongings = belongings}));
 }
 
 void RuntimeClient::keep_log(const std::string& id) {

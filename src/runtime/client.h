@@ -24,8 +24,7 @@ class RuntimeClient final : public Runtime {
   std::vector<Sandbox> list() override;
   void pause(const std::string& id) override;
   void resume(const std::string& id) override;
-  void configure(const std::string& id, const guest::Configuration& configuration,
-                 const std::string& hostname) override;
+  void configure(const std::string& id, const Belongings& belongings) override;
   void keep_log(const std::string& id) override;
   std::vector<LogFile> open_log(const std::string& id) override;
   void set_policy(const std::string& id, const network::Policy& policy) override;

@@ -195,7 +195,7 @@ Reply Daemon::handle_sandbox(const Request& request, Session& session) {
     return Done{};
   }
   if (const auto* late = std::get_if<ConfigureRequest>(&request)) {
-    runtime_.configure(late->id, late->configuration, late->hostname);
+    runtime_.configure(late->id, late->belongings);
     return Done{};
   }
   if (const auto* keep = std::get_if<KeepLogRequest>(&request)) {

@@ -28,6 +28,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/guarded.h"
+#include "guest/client.h"
 #include "image/store.h"
 #include "linux/cgroup.h"
 #include "linux/fd.h"
@@ -72,8 +73,7 @@ class LinuxRuntime final : public Runtime {
   std::vector<Sandbox> list() override;
   void pause(const std::string& id) override;
   void resume(const std::string& id) override;
-  void configure(const std::string& id, const guest::Configuration& configuration,
-                 const std::string& hostname) override;
+  void configure(const std::string& id, const Belongings& belongings) override;
   void keep_log(const std::string& id) override;
   std::vector<LogFile> open_log(const std::string& id) override;
   void set_policy(const std::string& id, const network::Policy& policy) override;
@@ -150,7 +150,9 @@ class LinuxRuntime final : public Runtime {
 
   linux::Channel dress(Shell& shell, const SandboxSpec& spec, const ChosenImage& image);
   static void write_record(Record& record, Berth& berth, int folder_fd);
+  void rewrite_record(const Entry& entry);
   void write_shared_again(const Berth::Shared& shared);
+  void hand_over(Entry& entry, const Belongings& belongings, guest::Connection guest);
   ChosenImage take_snapshot(Entry& entry);
   void end(Entry& entry);
   static Sandbox describe(const Entry& entry);

@@ -9,6 +9,7 @@
 #include "guest/stage.h"
 #include "linux/files.h"
 #include "linux/namespaces.h"
+#include "runtime/late_mounts.h"
 #include "runtime/limits.h"
 #include "runtime/linux_runtime.h"
 
@@ -45,19 +46,63 @@ void LinuxRuntime::resume(const std::string& id) {
   });
 }
 
-void LinuxRuntime::configure(const std::string& id, const guest::Configuration& configuration,
-                             const std::string& hostname) {
-  if (!hostname.empty()) check_hostname(hostname);
+void LinuxRuntime::configure(const std::string& id, const Belongings& belongings) {
+  if (!belongings.hostname.empty()) check_hostname(belongings.hostname);
   linux::Channel channel = connect(id);
   with_living(id, [&](Entry& entry) {
-    guest::Connection(std::move(channel)).configure(configuration, Deadline::after(kGuestPatience));
-    // Last, what can hardly fail: either everything has happened or nothing.
-    if (hostname.empty()) return;
-    linux::set_hostname_of(entry.pidfd, hostname);
+    // Before anything is mounted: nobody's volume is shown to somebody else, be it for a moment.
+    if (entry.record.configured)
+      fail(Code::conflict, "the sandbox was configured before, and is somebody's");
+    const Record before = entry.record;
+    OnFailure forget([&] {
+      entry.record = before;
+      rewrite_record(entry);
+    });
+    entry.record.configured = true;
+    for (const MountSpec& volume : belongings.volumes) {
+      if (volume.kind != MountKind::volume)
+        fail(Code::invalid, "the mount on '{}' is no volume", volume.target);
+      entry.record.spec.mounts.push_back(volume);
+    }
+    check(entry.record.spec.mounts);
+    volumes_.use(belongings.volumes);
+    OnFailure release([&] { volumes_.release(belongings.volumes); });
+    rewrite_record(entry);
+    hand_over(entry, belongings, guest::Connection(std::move(channel)));
+    release.release();
+    forget.release();
+  });
+}
+
+void LinuxRuntime::hand_over(Entry& entry, const Belongings& belongings, guest::Connection guest) {
+  const std::uint32_t slot = entry.record.id_slot;
+  const PreparedMounts prepared = volumes_.prepare(
+      belongings.volumes, {.ids = ids_of_slot(slot), .mapping_fd = id_ranges_.mapping_fd(slot)});
+  std::vector<LateMount> mounts;
+  for (std::size_t i = 0; i < prepared.fds.size(); ++i)
+    mounts.push_back({.fd = prepared.fds[i].get(), .target = prepared.attachments[i].target});
+  attach_late(entry.pidfd, mounts);
+  OnFailure detach([&] { detach_late(entry.pidfd, mounts); });
+  guest.configure(belongings.configuration, Deadline::after(kGuestPatience));
+  // Last, what can hardly fail: either everything has happened or nothing.
+  if (!belongings.hostname.empty()) {
+    linux::set_hostname_of(entry.pidfd, belongings.hostname);
     entry.berth->with([&](Berth::Shared& shared) {
-      shared.hostname = hostname;
+      shared.hostname = belongings.hostname;
       write_shared_again(shared);
     });
+  }
+  detach.release();
+}
+
+void LinuxRuntime::rewrite_record(const Entry& entry) {
+  const linux::Fd folder =
+      linux::open_at(sandboxes_.get(), entry.record.unit, O_RDONLY | O_DIRECTORY);
+  entry.berth->with([&](const Berth::Shared& shared) {
+    Record record = entry.record;
+    record.spec.hostname = shared.hostname;
+    record.spec.network = shared.policy;
+    linux::replace_file_at(folder.get(), kRecord, encode(record));
   });
 }
 

@@ -56,6 +56,16 @@ TEST(RuntimeProtocol, ReadsWhatWasWritten) {
   EXPECT_EQ(volumes.all[0].size_bytes, 9u);
   EXPECT_EQ(volumes.all[0].taken_bytes, 8u);
 
+  ConfigureRequest late{.id = "box-1", .belongings = {.hostname = "mine"}};
+  late.belongings.configuration.user = "user";
+  late.belongings.volumes = {{.source = "data", .target = "/data", .read_only = true}};
+  late = std::get<ConfigureRequest>(parse_request(encode(Request(late))));
+  EXPECT_EQ(late.belongings.hostname, "mine");
+  EXPECT_EQ(late.belongings.configuration.user, "user");
+  ASSERT_EQ(late.belongings.volumes.size(), 1u);
+  EXPECT_EQ(late.belongings.volumes[0].target, "/data");
+  EXPECT_TRUE(late.belongings.volumes[0].read_only);
+
   const auto failed = std::get<Failed>(parse_reply(encode(Reply(Failed{Code::conflict, "no"}))));
   EXPECT_EQ(failed.code, Code::conflict);
 }
@@ -77,6 +87,7 @@ TEST(Record, ReadsWhatWasWritten) {
   record.host_folder = "host-1";
   record.disk_device = 77;
   record.berth = "u7";
+  record.configured = true;
 
   const Record parsed = parse_record(encode(record));
 
@@ -87,6 +98,7 @@ TEST(Record, ReadsWhatWasWritten) {
   EXPECT_EQ(parsed.host_folder, "host-1");
   EXPECT_EQ(parsed.disk_device, 77u);
   EXPECT_EQ(parsed.berth, "u7");
+  EXPECT_TRUE(parsed.configured);
 }
 
 TEST(Record, OfAnotherFormatIsNotUnderstood) {

@@ -61,12 +61,15 @@ void read_body(wire::Reader& in, PutImageRequest& message) {
 }
 
 void put_body(wire::Writer& out, const ConfigureRequest& message) {
-  guest::put(out.text(message.id).text(message.hostname), message.configuration);
+  const Belongings& all = message.belongings;
+  guest::put(out.text(message.id).text(all.hostname), all.configuration);
+  put(out, all.volumes);
 }
 void read_body(wire::Reader& in, ConfigureRequest& message) {
   message.id = in.text();
-  message.hostname = in.text();
-  message.configuration = guest::read_configuration(in);
+  message.belongings.hostname = in.text();
+  message.belongings.configuration = guest::read_configuration(in);
+  message.belongings.volumes = read_mounts(in);
 }
 void put_body(wire::Writer& out, const CreateVolumeRequest& message) {
   out.text(message.name).u64(message.bytes);

@@ -78,8 +78,7 @@ struct RemoveVolumeRequest {
 };
 struct ConfigureRequest {
   std::string id;
-  std::string hostname;
-  guest::Configuration configuration;
+  Belongings belongings;
 };
 struct KeepLogRequest {
   std::string id;
@@ -146,6 +145,8 @@ Reply parse_reply(std::string_view bytes);
 // As parts of other messages.
 void put(wire::Writer& out, const SandboxSpec& spec);
 SandboxSpec read_spec(wire::Reader& in);
+void put(wire::Writer& out, const std::vector<MountSpec>& mounts);
+std::vector<MountSpec> read_mounts(wire::Reader& in);
 void put(wire::Writer& out, const Sandbox& sandbox);
 Sandbox read_sandbox(wire::Reader& in);
 void put_time(wire::Writer& out, Time time);

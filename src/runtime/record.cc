@@ -29,6 +29,7 @@ std::string encode(const Record& record) {
       .text(record.host_folder)
       .texts(record.layers)
       .texts(record.default_command)
+      .boolean(record.configured)
       .text(record.berth)
       .boolean(record.has_network)
       .u32(record.network_slot)
@@ -52,6 +53,7 @@ Record parse_record(std::string_view bytes) {
   record.host_folder = in.text();
   record.layers = in.texts();
   record.default_command = in.texts();
+  record.configured = in.boolean();
   record.berth = in.text();
   record.has_network = in.boolean();
   record.network_slot = in.u32();

@@ -24,6 +24,7 @@ struct Record {
   std::string host_folder;          // of image 'host', if it stands on that
   std::vector<std::string> layers;  // of the store, that it stands on
   std::vector<std::string> default_command;  // what its image would run
+  bool configured = false;                   // it is somebody's, or being made so
   std::string berth;  // which it shares with those whose record says the same
   bool has_network = false;
   std::uint32_t network_slot = 0;

@@ -74,6 +74,14 @@ struct Sandbox {
   std::vector<guest::SurfacePort> surfaces;
 };
 
+// What one that was made ahead of time gets when it becomes somebody's.
+struct Belongings {
+  guest::Configuration configuration;
+  std::string hostname;  // empty: the one it has. Of all that share it (SandboxSpec::joins)
+  // Volumes and nothing else. No link is followed on the way to their targets.
+  std::vector<MountSpec> volumes;
+};
+
 class Runtime {
  public:
   virtual ~Runtime() = default;
@@ -103,10 +111,9 @@ class Runtime {
   virtual void pause(const std::string& id) = 0;
   virtual void resume(const std::string& id) = 0;
 
-  // Makes one that was made ahead of time somebody's, all of it or nothing. An empty host name
-  // leaves the one it has. not_found; invalid; conflict when it has been done before.
-  virtual void configure(const std::string& id, const guest::Configuration& configuration,
-                         const std::string& hostname) = 0;
+  // Makes one that was made ahead of time somebody's, all of it or nothing, and once.
+  // not_found; invalid; conflict when it has been done before.
+  virtual void configure(const std::string& id, const Belongings& belongings) = 0;
 
   // To be said before a detached command is started: what those write goes to disk from now on, as
   // far as LogLimits of the sandbox say so. Idempotent. not_found; unavailable when it has exited

@@ -60,6 +60,9 @@ struct MountSpec {
   std::string content;
 };
 
+// Of one sandbox: each takes time when it is made, and they all fit one message.
+inline constexpr std::uint32_t kMaxMounts = 64;
+
 // What is kept on disk of the output of detached commands: `files` of at most `bytes` each. 0
 // files: nothing but what the guest remembers.
 struct LogLimits {

@@ -5,8 +5,6 @@
 namespace hearth::runtime {
 namespace {
 
-// Each is a mount, and they are all made before anything runs.
-constexpr std::uint32_t kMaxMounts = 64;
 // One for each resource.
 constexpr std::uint32_t kMaxUlimits = RLIM_NLIMITS;
 
@@ -98,6 +96,20 @@ Time read_time(wire::Reader& in) {
   return Time(Duration(static_cast<Duration::rep>(in.u64())));
 }
 
+void put(wire::Writer& out, const std::vector<MountSpec>& mounts) {
+  out.u32(static_cast<std::uint32_t>(mounts.size()));
+  for (const MountSpec& mount : mounts) put(out, mount);
+}
+
+std::vector<MountSpec> read_mounts(wire::Reader& in) {
+  const std::uint32_t count = in.u32();
+  if (count > kMaxMounts)
+    fail(Code::invalid, "{} mounts in one sandbox; at most {}", count, kMaxMounts);
+  std::vector<MountSpec> mounts;
+  for (std::uint32_t i = 0; i < count; ++i) mounts.push_back(read_mount(in));
+  return mounts;
+}
+
 void put(wire::Writer& out, const SandboxSpec& spec) {
   out.text(spec.id).text(spec.image).texts(spec.environment).text(spec.user).text(spec.directory);
   put(out, spec.limits);
@@ -105,8 +117,7 @@ void put(wire::Writer& out, const SandboxSpec& spec) {
   put_ulimits(out, spec.ulimits);
   out.boolean(spec.network.has_value());
   if (spec.network) network::put(out, *spec.network);
-  out.u32(static_cast<std::uint32_t>(spec.mounts.size()));
-  for (const MountSpec& mount : spec.mounts) put(out, mount);
+  put(out, spec.mounts);
   guest::put(out, spec.surfaces);
   out.text(spec.token);
   out.boolean(spec.ends_with_client);
@@ -125,10 +136,7 @@ SandboxSpec read_spec(wire::Reader& in) {
   spec.disk_on = read_disk_place(in);
   spec.ulimits = read_ulimits(in);
   if (in.boolean()) spec.network = network::read_policy(in);
-  const std::uint32_t mounts = in.u32();
-  if (mounts > kMaxMounts)
-    fail(Code::invalid, "{} mounts in one sandbox; at most {}", mounts, kMaxMounts);
-  for (std::uint32_t i = 0; i < mounts; ++i) spec.mounts.push_back(read_mount(in));
+  spec.mounts = read_mounts(in);
   spec.surfaces = guest::read_surface_ports(in);
   spec.token = in.text();
   spec.ends_with_client = in.boolean();
