@@ -3,12 +3,10 @@
 #include <fcntl.h>
 #include <linux/mount.h>
 #include <signal.h>
-#include <sys/epoll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 
 #include "base/error.h"
 #include "base/id.h"
@@ -23,8 +21,6 @@
 
 namespace hearth::runtime {
 namespace {
-
-using namespace std::chrono_literals;
 
 void validate(const SandboxSpec& spec) {
   if (!is_label(spec.id)) {
@@ -369,47 +365,6 @@ void LinuxRuntime::destroy_all() {
 void LinuxRuntime::leave_nothing_of_nobody() {
   if (left_nothing_ || !list().empty()) return;
   destroy_all();
-}
-
-std::uint64_t LinuxRuntime::watch(const std::string& id, const linux::Pidfd& pidfd) {
-  const std::uint64_t tag = watched_.with([&](auto& watched) {
-    watched[next_tag_] = id;
-    return next_tag_++;
-  });
-  epoll_event event{.events = EPOLLIN | EPOLLONESHOT, .data = {.u64 = tag}};
-  if (::epoll_ctl(ends_.get(), EPOLL_CTL_ADD, pidfd.fd(), &event) != 0)
-    throw_errno("watch '{}'", id);
-  return tag;
-}
-
-void LinuxRuntime::watch_for_ends(const std::stop_token& stop) {
-  while (!stop.stop_requested()) {
-    std::array<epoll_event, 16> events{};
-    const int count = ::epoll_wait(ends_.get(), events.data(), events.size(), -1);
-    for (int i = 0; i < count; ++i) {
-      const std::uint64_t tag = events[static_cast<std::size_t>(i)].data.u64;
-      if (tag == 0) continue;  // the one that wakes us to stop
-      handle_end(watched_.with([&](auto& watched) {
-        const auto taken = watched.extract(tag);
-        return taken ? taken.mapped() : std::string();
-      }));
-    }
-  }
-}
-
-void LinuxRuntime::handle_end(const std::string& id) {
-  const auto entry = find(id);
-  if (!entry) return;
-  const std::lock_guard lock(entry->mutex);
-  // It may be another one of that name by now.
-  if (entry->gone || entry->state == State::exited) return;
-  try {
-    if (!entry->pidfd.wait_for_end(Deadline::after(0s))) return;
-    entry->state = State::exited;
-    log::warning("sandbox ended by itself", {{"id", id}});
-  } catch (const Error& error) {
-    log::error("a sandbox seemed to end by itself", {{"id", id}, {"error", error.what()}});
-  }
 }
 
 }  // namespace hearth::runtime

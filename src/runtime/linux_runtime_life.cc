@@ -1,6 +1,9 @@
 // What happens to a sandbox between its beginning and its end: standing still, snapshots, rules.
 #include <fcntl.h>
+#include <sys/epoll.h>
 #include <unistd.h>
+
+#include <array>
 
 #include "base/id.h"
 #include "base/log.h"
@@ -16,13 +19,56 @@
 namespace hearth::runtime {
 namespace {
 
+using namespace std::chrono_literals;
+
 // More at once than anybody needs, and fewer than a machine can make in a request's time.
 constexpr unsigned kMostForks = 1000;
 
 // A guest that takes longer to write a few files is not one that we made.
-constexpr Duration kGuestPatience = std::chrono::seconds(10);
+constexpr Duration kGuestPatience = 10s;
 
 }  // namespace
+
+std::uint64_t LinuxRuntime::watch(const std::string& id, const linux::Pidfd& pidfd) {
+  const std::uint64_t tag = watched_.with([&](auto& watched) {
+    watched[next_tag_] = id;
+    return next_tag_++;
+  });
+  epoll_event event{.events = EPOLLIN | EPOLLONESHOT, .data = {.u64 = tag}};
+  if (::epoll_ctl(ends_.get(), EPOLL_CTL_ADD, pidfd.fd(), &event) != 0)
+    throw_errno("watch '{}'", id);
+  return tag;
+}
+
+void LinuxRuntime::watch_for_ends(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    std::array<epoll_event, 16> events{};
+    const int count = ::epoll_wait(ends_.get(), events.data(), events.size(), -1);
+    for (int i = 0; i < count; ++i) {
+      const std::uint64_t tag = events[static_cast<std::size_t>(i)].data.u64;
+      if (tag == 0) continue;  // the one that wakes us to stop
+      handle_end(watched_.with([&](auto& watched) {
+        const auto taken = watched.extract(tag);
+        return taken ? taken.mapped() : std::string();
+      }));
+    }
+  }
+}
+
+void LinuxRuntime::handle_end(const std::string& id) {
+  const auto entry = find(id);
+  if (!entry) return;
+  const std::lock_guard lock(entry->mutex);
+  // It may be another one of that name by now.
+  if (entry->gone || entry->state == State::exited) return;
+  try {
+    if (!entry->pidfd.wait_for_end(Deadline::after(0s))) return;
+    entry->state = State::exited;
+    log::warning("sandbox ended by itself", {{"id", id}});
+  } catch (const Error& error) {
+    log::error("a sandbox seemed to end by itself", {{"id", id}, {"error", error.what()}});
+  }
+}
 
 void LinuxRuntime::pause(const std::string& id) {
   with_living(id, [&](Entry& entry) {
