@@ -25,6 +25,7 @@ class Berth {
   Berth(std::string name, const std::string& unit, pid_t pid);
   Berth(const Berth&) = delete;
   Berth& operator=(const Berth&) = delete;
+  ~Berth() = default;
 
   struct Shared {
     std::set<std::string> units;
