@@ -42,6 +42,8 @@ void write_guest(const Corpus& corpus) {
   corpus.add("log", 0, encode(Request(LogRequest{.follow = true, .keep = true, .from = 7})));
   corpus.add("stop", 0, encode(Request(StopRequest{.grace_milliseconds = 500})));
   corpus.add("attach", 0, encode(Request(AttachRequest{.pid = 7})));
+  corpus.add("end", 0, encode(Request(EndRequest{})));
+  corpus.add("file", 0, encode(Request(FileRequest{.path = "/dev/termination-log", .most = 99})));
   corpus.add("hello-reply", 1, encode(Reply(Hello{.version = "1.0"})));
   corpus.add("started", 1, encode(Reply(Started{.pid = 7})));
   corpus.add("exited", 1, encode(Reply(Exited{.status = {.code = 7}})));
@@ -67,6 +69,8 @@ runtime::SandboxSpec some_spec() {
   spec.joins = "first";
   spec.network.emplace();
   spec.mounts = {{.source = "cache", .target = "/cache"}};
+  spec.mounts.push_back({.kind = runtime::MountKind::tree, .target = "/etc/app"});
+  spec.mounts.back().files = {{.path = "a/b", .content = "c", .mode = 0400}};
   return spec;
 }
 

@@ -95,11 +95,20 @@ std::variant<Output, Exited> Connection::next_of_attached() {
   return expect<Exited>(message);
 }
 
-void Connection::stop(Duration grace) {
+void Connection::ask_for_end() {
+  channel_.send(encode(Request(EndRequest{})));
+}
+
+void Connection::stop(Duration grace, bool leave) {
   const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(grace).count();
-  channel_.send(
-      encode(Request(StopRequest{.grace_milliseconds = static_cast<std::uint32_t>(milliseconds)})));
+  channel_.send(encode(Request(StopRequest{
+      .grace_milliseconds = static_cast<std::uint32_t>(milliseconds), .leave = leave})));
   expect<Exited>(next(Deadline::never()));
+}
+
+std::string Connection::read_file(const std::string& path, std::uint32_t most) {
+  channel_.send(encode(Request(FileRequest{.path = path, .most = most})));
+  return expect<Output>(next(Deadline::never())).bytes;
 }
 
 void Connection::read_log(const LogRequest& request,

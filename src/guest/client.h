@@ -55,8 +55,14 @@ class Connection {
   // What comes next from the command that this is attached to.
   std::variant<Output, Exited> next_of_attached();
 
-  // Ends everything in the sandbox; returns when nothing is left.
-  void stop(Duration grace);
+  // Asks for the end of the main command: wait() tells it, or that there is none (not_found).
+  void ask_for_end();
+
+  // Ends everything in the sandbox; returns when nothing is left. If `leave`, the guest ends too.
+  void stop(Duration grace, bool leave = false);
+
+  // The last bytes of a file inside.
+  std::string read_file(const std::string& path, std::uint32_t most);
 
   // Calls `output` for every piece of what detached commands wrote from a position on, until all
   // was seen (or for as long as the sandbox lives, if `follow`), or it returns false: then nothing

@@ -13,6 +13,8 @@ enum class RequestKind : std::uint8_t {
   log = 4,
   stop = 5,
   attach = 6,
+  end = 7,
+  file = 8,
   connect = 10,
   ports = 11,
   configure = 12
@@ -46,7 +48,8 @@ void put(wire::Writer& out, const ExecRequest& request) {
       .boolean(request.detached)
       .boolean(request.keep_input)
       .u8(static_cast<std::uint8_t>(request.restart))
-      .u32(request.most_restarts);
+      .u32(request.most_restarts)
+      .boolean(request.main);
 }
 
 void put(wire::Writer& out, const SignalRequest& request) {
@@ -63,7 +66,9 @@ void put(wire::Writer& out, const LogRequest& request) {
 }
 
 void put(wire::Writer& out, const StopRequest& request) {
-  out.u8(static_cast<std::uint8_t>(RequestKind::stop)).u32(request.grace_milliseconds);
+  out.u8(static_cast<std::uint8_t>(RequestKind::stop))
+      .u32(request.grace_milliseconds)
+      .boolean(request.leave);
 }
 
 void put(wire::Writer& out, const ConnectRequest& request) {
@@ -81,6 +86,14 @@ void put(wire::Writer& out, const ConfigureRequest& request) {
 
 void put(wire::Writer& out, const AttachRequest& request) {
   out.u8(static_cast<std::uint8_t>(RequestKind::attach)).u32(request.pid);
+}
+
+void put(wire::Writer& out, const EndRequest&) {
+  out.u8(static_cast<std::uint8_t>(RequestKind::end));
+}
+
+void put(wire::Writer& out, const FileRequest& request) {
+  out.u8(static_cast<std::uint8_t>(RequestKind::file)).text(request.path).u32(request.most);
 }
 
 void put(wire::Writer& out, const Hello& reply) {
@@ -171,6 +184,7 @@ ExecRequest read_exec(wire::Reader& in) {
     fail(Code::invalid, "there is no restart policy {}", restart);
   request.restart = static_cast<Restart>(restart);
   request.most_restarts = in.u32();
+  request.main = in.boolean();
   return request;
 }
 
@@ -195,8 +209,14 @@ Request read_request(wire::Reader& in) {
     }
     case RequestKind::log:
       return read_log(in);
-    case RequestKind::stop:
-      return StopRequest{.grace_milliseconds = in.u32()};
+    case RequestKind::stop: {
+      const std::uint32_t grace = in.u32();
+      return StopRequest{.grace_milliseconds = grace, .leave = in.boolean()};
+    }
+    case RequestKind::file: {
+      std::string path = in.text();
+      return FileRequest{.path = std::move(path), .most = in.u32()};
+    }
     case RequestKind::connect:
       return ConnectRequest{.port = read_port(in)};
     case RequestKind::ports:
@@ -205,6 +225,8 @@ Request read_request(wire::Reader& in) {
       return ConfigureRequest{.configuration = read_configuration(in)};
     case RequestKind::attach:
       return AttachRequest{.pid = in.u32()};
+    case RequestKind::end:
+      return EndRequest{};
   }
   fail(Code::invalid, "there is no guest request {}", kind);
 }

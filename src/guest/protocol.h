@@ -13,6 +13,9 @@
 //                            <-    Output
 //                            <-    Exited
 //
+//   EndRequest               ->                     about the main command
+//                            <-    Exited           (when it has ended, or at once if it has)
+//
 // A connection runs one command at a time and may then run the next. Closing it ends a command that
 // was not detached: a client that is killed leaves nothing running.
 //
@@ -35,7 +38,7 @@
 namespace hearth::guest {
 
 // Raised when a message changes its meaning: an engine adopts no guest that speaks another one.
-inline constexpr std::uint32_t kProtocolVersion = 3;
+inline constexpr std::uint32_t kProtocolVersion = 4;
 
 // Which guest is this? Answered with Hello.
 struct HelloRequest {};
@@ -66,6 +69,8 @@ struct ExecRequest {
   // Of a detached one: how often it is started again when it ends by itself.
   Restart restart = Restart::never;
   std::uint32_t most_restarts = 0;  // 0: as often as it takes
+  // Of a detached one: what this sandbox is for. One in its life; how it ended is remembered.
+  bool main = false;
 };
 
 // To a detached command that runs: that of this pid, or the first that was started. The descriptor
@@ -76,8 +81,12 @@ struct AttachRequest {
   std::uint32_t pid = 0;
 };
 
-// To the process group of the command that was started here, or that this is attached to; or to the
-// command alone.
+// How the main command ends: answered with Exited then, or at once if it has. not_found while none
+// was started.
+struct EndRequest {};
+
+// To the process group of the command that was started here, that this is attached to, or whose end
+// it waits for; or to the command alone.
 struct SignalRequest {
   std::uint32_t signal = 0;
   bool to_group = true;
@@ -87,7 +96,17 @@ struct SignalRequest {
 // for what is left after the grace. Answered with Exited (of no meaning) when nothing is left.
 struct StopRequest {
   std::uint32_t grace_milliseconds = 0;
+  // Then the guest ends too, when what was written is on record: the sandbox has exited.
+  bool leave = false;
 };
+
+// The last `most` bytes of a file, as root inside sees it: answered with Output. Nothing but a
+// plain file is read; where links lead, it is still the sandbox's own. not_found, invalid.
+struct FileRequest {
+  std::string path;
+  std::uint32_t most = 0;  // at most kMostFileBytes
+};
+inline constexpr std::uint32_t kMostFileBytes = 64 << 10;
 
 // What detached commands wrote, from position `from` or the oldest kept byte on: answered with
 // Output messages. Ends with Exited (of no meaning) when everything was sent, or never if `follow`.
@@ -116,8 +135,9 @@ struct ConfigureRequest {
   Configuration configuration;
 };
 
-using Request = std::variant<HelloRequest, ExecRequest, SignalRequest, LogRequest, StopRequest,
-                             ConnectRequest, PortsRequest, ConfigureRequest, AttachRequest>;
+using Request =
+    std::variant<HelloRequest, ExecRequest, SignalRequest, LogRequest, StopRequest, ConnectRequest,
+                 PortsRequest, ConfigureRequest, AttachRequest, EndRequest, FileRequest>;
 
 struct Hello {
   std::uint32_t protocol = kProtocolVersion;

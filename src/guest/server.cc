@@ -77,6 +77,7 @@ void Server::run() {
     }
     check_deadlines();
     if (attached_end_) finish_attached();
+    if (!leave_deadline_.is_never()) leave_when_kept();
   }
 }
 
@@ -190,13 +191,16 @@ void Server::handle_request(Client& client, linux::Message message) {
     return signal_command(client, *signal);
   const auto* log = std::get_if<LogRequest>(&request);
   if (log != nullptr && log->keep && client.id == keeper_) return note_kept(log->from);
-  if (client.command != 0 || client.spawning || client.reading_log || client.follows_ports) {
+  if (client.command != 0 || client.spawning || client.reading_log || client.follows_ports ||
+      client.awaits_end) {
     fail(Code::conflict, "this connection is busy with another request");
   }
   if (const auto* attach = std::get_if<AttachRequest>(&request))
     return start_attached(client, *attach);
+  if (std::holds_alternative<EndRequest>(request)) return start_awaiting(client);
   if (log != nullptr) return start_log(client, *log);
   if (const auto* stop = std::get_if<StopRequest>(&request)) return begin_stop(client, *stop);
+  if (const auto* file = std::get_if<FileRequest>(&request)) return read_file(client, *file);
   if (const auto* port = std::get_if<ConnectRequest>(&request))
     return connect_to_port(client, *port);
   if (const auto* ports = std::get_if<PortsRequest>(&request)) return start_ports(client, *ports);
@@ -213,7 +217,8 @@ void Server::reply(Client& client, const Reply& reply, int fd) {
 
 void Server::signal_command(Client& client, const SignalRequest& request) {
   // A command that has just ended is not the sender's mistake.
-  const pid_t command = client.command != 0 ? client.command : client.attached;
+  pid_t command = client.command != 0 ? client.command : client.attached;
+  if (client.awaits_end) command = main_->pid;
   if (command == 0) return;
   if (request.signal == 0 || request.signal > static_cast<std::uint32_t>(SIGRTMAX)) {
     fail(Code::invalid, "there is no signal {}", request.signal);
@@ -248,6 +253,7 @@ void Server::command_ended(pid_t pid, linux::ExitStatus status) {
   consider_restart(command, status);
   const Exited exited{.status = status, .timed_out = command.timed_out};
   if (command.detached) end_attached(command, exited);
+  if (command.main) end_main(exited);
   const auto client = clients_.find(command.client);
   if (client == clients_.end()) return;
   client->second->command = 0;
@@ -297,6 +303,7 @@ int Server::next_wait_milliseconds() const {
   for (const auto& [pid, command] : commands_) no_later_than(command.deadline);
   for (const auto& lasting : waiting_) no_later_than(lasting->next_start);
   no_later_than(stop_deadline_);
+  no_later_than(leave_deadline_);
   no_later_than(ports_due_);
   if (held_back_) no_later_than(keeper_patience_);
   return wait;

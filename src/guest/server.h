@@ -50,6 +50,7 @@ class Server {
   struct Client;
   struct Command;
   struct Lasting;
+  struct MainCommand;
   struct PendingSpawn;
   struct OutputEnd;
 
@@ -64,12 +65,16 @@ class Server {
   void enqueue(PendingSpawn pending, std::shared_ptr<Lasting> lasting);
   void begin_stop(Client& client, const StopRequest& request);
   void finish_stop_if_empty();
+  void leave_when_kept();
+  void read_file(Client& client, const FileRequest& request);
   void consider_restart(const Command& command, const linux::ExitStatus& status);
   void start_those_due();
   void start_attached(Client& client, const AttachRequest& request);
   void end_attached(const Command& command, const Exited& exited);
   void finish_attached();
   void say_attached_end(Client& client);
+  void start_awaiting(Client& client);
+  void end_main(const Exited& exited);
   void drain_outputs(std::optional<std::uint64_t> source);
   static linux::Fd plan_terminal(PendingSpawn& pending, const ExecRequest& request);
   static void plan_detached(PendingSpawn& pending, const ExecRequest& request);
@@ -117,6 +122,7 @@ class Server {
   std::uint64_t next_client_ = 1;
   std::size_t outer_clients_ = 0;  // of these
   std::map<pid_t, Command> commands_;
+  std::unique_ptr<MainCommand> main_;  // once it was asked for
   // What detached commands, and whatever they leave running, write to.
   std::map<std::uint64_t, OutputEnd> outputs_;
   std::uint64_t next_output_ = 1;
@@ -130,7 +136,9 @@ class Server {
   std::vector<std::shared_ptr<Lasting>> waiting_;  // to be started again
   std::uint64_t stop_client_ = 0;                  // who wants everything to end
   Deadline stop_deadline_ = Deadline::never();     // then what is left is killed
-  Deadline ports_due_ = Deadline::never();         // to be looked at again
+  bool leaves_after_stop_ = false;
+  Deadline leave_deadline_ = Deadline::never();  // nothing runs any more: so do we, by then
+  Deadline ports_due_ = Deadline::never();       // to be looked at again
   bool configured_ = false;
   bool kept_ = false;
   bool done_ = false;

@@ -77,6 +77,27 @@ void Server::start_attached(Client& client, const AttachRequest& request) {
   client.follow_log = true;
 }
 
+void Server::start_awaiting(Client& client) {
+  if (!main_) fail(Code::not_found, "this sandbox has no main command");
+  if (main_->end) return reply(client, *main_->end);
+  client.awaits_end = true;
+}
+
+void Server::end_main(const Exited& exited) {
+  main_->end = exited;
+  main_->pid = 0;
+  std::vector<std::uint64_t> deaf;
+  for (const auto& [id, client] : clients_) {
+    if (!std::exchange(client->awaits_end, false)) continue;
+    try {
+      reply(*client, exited);
+    } catch (const Error&) {
+      deaf.push_back(id);
+    }
+  }
+  for (const std::uint64_t id : deaf) drop_client(id);
+}
+
 void Server::end_attached(const Command& command, const Exited& exited) {
   for (const auto& [id, client] : clients_) {
     if (client->log_source != command.number) continue;

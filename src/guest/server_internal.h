@@ -44,9 +44,10 @@ inline constexpr Duration kSpawnPatience = std::chrono::seconds(10);
 struct Server::Client {
   std::uint64_t id = 0;
   linux::Channel channel;
-  bool outer = true;      // it came from outside, not from a surface
-  pid_t command = 0;      // that runs for it, or 0
-  bool spawning = false;  // its command is being born
+  bool outer = true;        // it came from outside, not from a surface
+  pid_t command = 0;        // that runs for it, or 0
+  bool awaits_end = false;  // of the main command
+  bool spawning = false;    // its command is being born
   bool reading_log = false;
   bool follow_log = false;
   std::uint64_t log_position = 0;
@@ -74,7 +75,14 @@ struct Server::Command {
   Time started{};
   std::uint64_t number = 0;  // in the order of their starts
   bool detached = false;
+  bool main = false;
   linux::Fd input;  // of a detached one, for who attaches: a pipe's end, a terminal's; or none
+};
+
+// The one command that the sandbox is for.
+struct Server::MainCommand {
+  pid_t pid = 0;  // 0: being born
+  std::optional<Exited> end;
 };
 
 struct Server::PendingSpawn {
@@ -86,6 +94,7 @@ struct Server::PendingSpawn {
   Deadline deadline = Deadline::never();
   linux::Fd input;  // as in Command
   bool detached = false;
+  bool main = false;
   bool only_end = false;
   std::shared_ptr<Lasting> lasting;
   Deadline patience = Deadline::never();

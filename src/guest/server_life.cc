@@ -1,5 +1,7 @@
 // How everything in a sandbox ends, and how some of it begins again.
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +20,8 @@ using namespace std::chrono_literals;
 constexpr Duration kFirstPause = 100ms;
 constexpr Duration kLongestPause = 60s;
 constexpr Duration kLongRun = 10s;
+// For the keeper of the log to write down the last words.
+constexpr Duration kLeavePatience = 3s;
 
 bool is_due(const ExecRequest& request, unsigned restarts, const linux::ExitStatus& status) {
   if (request.most_restarts != 0 && restarts >= request.most_restarts) return false;
@@ -32,6 +36,7 @@ void Server::begin_stop(Client& client, const StopRequest& request) {
   if (::getpid() != 1) fail(Code::internal, "only PID 1 of a sandbox can end everything in it");
   if (stop_client_ != 0) fail(Code::conflict, "the sandbox is being stopped already");
   stop_client_ = client.id;
+  leaves_after_stop_ = request.leave;
   stop_deadline_ = Deadline::after(std::chrono::milliseconds(request.grace_milliseconds));
   waiting_.clear();
   // To everybody but us. Kills are left to the deadline, also one without any grace.
@@ -46,7 +51,34 @@ void Server::finish_stop_if_empty() {
   if (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD) return;
   const auto client = clients_.find(std::exchange(stop_client_, 0));
   stop_deadline_ = Deadline::never();
+  if (leaves_after_stop_) leave_deadline_ = Deadline::after(kLeavePatience);
   if (client != clients_.end()) reply(*client->second, Exited{});
+}
+
+void Server::leave_when_kept() {
+  if (!leave_deadline_.passed()) {
+    drain_outputs({});
+    feed_log_readers();
+    if (held_back_ || (keeper_ != 0 && kept_until_ < log_.end())) return;
+  }
+  done_ = true;
+}
+
+void Server::read_file(Client& client, const FileRequest& request) {
+  if (request.most > kMostFileBytes)
+    fail(Code::invalid, "{} bytes of a file are too many", request.most);
+  const linux::Fd file(::open(request.path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!file) throw_errno("open '{}'", request.path);
+  struct stat facts{};
+  if (::fstat(file.get(), &facts) != 0) throw_errno("look at '{}'", request.path);
+  if (!S_ISREG(facts.st_mode)) fail(Code::invalid, "'{}' is no plain file", request.path);
+  Output output;
+  output.bytes.resize(request.most);
+  const off_t from = std::max<off_t>(facts.st_size - request.most, 0);
+  const ssize_t got = ::pread(file.get(), output.bytes.data(), output.bytes.size(), from);
+  if (got < 0) throw_errno("read '{}'", request.path);
+  output.bytes.resize(static_cast<std::size_t>(got));
+  reply(client, output);
 }
 
 void Server::consider_restart(const Command& command, const linux::ExitStatus& status) {

@@ -36,7 +36,10 @@ void Server::begin_exec(Client& client, const ExecRequest& request, std::vector<
     lasting = std::make_shared<Lasting>();
     lasting->request = request;
   }
+  if (request.main && !request.detached) fail(Code::invalid, "the main command is a detached one");
+  if (request.main && main_) fail(Code::conflict, "the sandbox has its main command already");
   PendingSpawn pending = plan_exec(request, std::move(fds));
+  if (request.main) main_ = std::make_unique<MainCommand>();
   pending.client = client.id;
   client.spawning = true;
   enqueue(std::move(pending), std::move(lasting));
@@ -52,6 +55,7 @@ Server::PendingSpawn Server::plan_exec(const ExecRequest& request, std::vector<l
                                         .limits = options_.limits});
   pending.deadline = deadline_of(request);
   pending.detached = request.detached;
+  pending.main = request.main;
   pending.only_end = request.only_end && !request.detached && !request.terminal;
   if (request.detached) {
     plan_detached(pending, request);
@@ -100,6 +104,7 @@ void Server::finish_spawn(PendingSpawn pending, const SpawnResult& result) {
   try {
     if (result.failed != SpawnStep::none) {
       early_ends_.erase(result.pid);
+      if (pending.main) main_.reset();  // it may be tried again
       const Failed failure = describe_failure(pending.plan, result);
       if (client != nullptr) reply(*client, failure);
       return;
@@ -111,6 +116,8 @@ void Server::finish_spawn(PendingSpawn pending, const SpawnResult& result) {
     command.started = std::chrono::system_clock::now();
     command.number = next_command_++;
     command.detached = pending.detached;
+    command.main = pending.main;
+    if (pending.main) main_->pid = result.pid;
     command.input = std::move(pending.input);
     for (OutputEnd& output : pending.outputs) {
       const std::uint64_t id = next_output_++;

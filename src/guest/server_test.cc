@@ -422,6 +422,57 @@ TEST_F(GuestServer, AnAttachedOneSeesTheLastWords) {
   EXPECT_EQ(connection.run(shell("exit 3"), {}).status.code, 3);
 }
 
+TEST_F(GuestServer, TheEndOfTheMainCommandIsHeardAndRemembered) {
+  Connection early = connect();
+  early.ask_for_end();
+  EXPECT_THROW(early.wait(), Error) << "there is none yet";
+  ExecRequest request = shell("trap 'exit 9' TERM; echo up; while :; do sleep 0.02; done");
+  request.main = true;
+  EXPECT_THROW(connect().start(request, {}), Error) << "it must be detached";
+  request.detached = true;
+  connect().start(request, {});
+  EXPECT_THROW(connect().start(request, {}), Error) << "there is one already";
+  connect().read_log({.follow = true}, [](const Output&) { return false; });  // its trap is set
+
+  Connection first = connect();
+  first.ask_for_end();
+  Connection second = connect();
+  second.ask_for_end();
+  EXPECT_FALSE(first.wait(Deadline::after(Duration(0)))) << "it runs";
+  second.send_signal(SIGTERM, /*to_group=*/false);
+  EXPECT_EQ(first.wait()->status.code, 9);
+  EXPECT_EQ(second.wait()->status.code, 9);
+  Connection late = connect();
+  late.ask_for_end();
+  EXPECT_EQ(late.wait()->status.code, 9);
+  EXPECT_EQ(late.run(shell("exit 3"), {}).status.code, 3);
+}
+
+TEST_F(GuestServer, FilesAreReadFromTheirEnd) {
+  const std::string& folder = folder_path_;
+  connect().run(shell("cd " + folder + "; printf 0123456789 > file; ln -s file link; mkfifo pipe"),
+                {});
+  EXPECT_EQ(connect().read_file(folder + "/file", 4), "6789");
+  EXPECT_EQ(connect().read_file(folder + "/file", 100), "0123456789");
+  EXPECT_EQ(connect().read_file(folder + "/link", 2), "89");
+  for (const std::string& path : {folder + "/pipe", folder + "/none", folder})
+    EXPECT_THROW(connect().read_file(path, 100), Error) << path;
+  EXPECT_THROW(connect().read_file(folder + "/file", kMostFileBytes + 1), Error);
+}
+
+TEST_F(GuestServer, AMainCommandThatCannotStartMayBeTriedAgain) {
+  ExecRequest request;
+  request.command = {"/no/such/program"};
+  request.detached = true;
+  request.main = true;
+  EXPECT_THROW(connect().start(request, {}), Error);
+  request.command = {"/bin/true"};
+  connect().start(request, {});
+  Connection connection = connect();
+  connection.ask_for_end();
+  EXPECT_EQ(connection.wait()->status.code, 0);
+}
+
 TEST_F(GuestServer, ADetachedTerminalIsOneForWhoAttaches) {
   ExecRequest request = shell("read go; test -t 0 && stty size; exit 4");
   request.detached = true;

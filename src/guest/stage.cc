@@ -109,6 +109,8 @@ void make_devices() {
   make_link("devices/stdin", "/proc/self/fd/0");
   make_link("devices/stdout", "/proc/self/fd/1");
   make_link("devices/stderr", "/proc/self/fd/2");
+  // /dev is nobody's to write to, and this is where containers say why they end.
+  make_link("devices/termination-log", "shm/termination-log");
   bind("devices", "devices");
   make_mount_read_only("devices", MS_NOSUID | MS_NOEXEC);
 }

@@ -27,7 +27,8 @@ struct Container {
   std::string pod;
   std::string pod_uid;
   std::string name;
-  std::string sandbox;  // its id
+  std::string sandbox;   // its id
+  std::string previous;  // that of the life before this one; or none
 };
 
 // Which of its streams are wanted. A terminal has no error stream of its own.

@@ -38,15 +38,21 @@ const Json* find_status(const Json& pod, std::string_view name) {
   return nullptr;
 }
 
+// Empty for a container that is none of ours.
+std::string sandbox_of(std::string_view container_id) {
+  if (!container_id.starts_with(kRuntime)) return {};
+  return std::string(container_id.substr(kRuntime.size()));
+}
+
 std::optional<Container> container_of(const Json& pod, const Json& status) {
-  std::string_view id = model::text_at(status, {"containerID"});
-  if (!id.starts_with(kRuntime)) return std::nullopt;
-  id.remove_prefix(kRuntime.size());
+  std::string id = sandbox_of(model::text_at(status, {"containerID"}));
   if (id.empty()) return std::nullopt;
-  return Container{.pod = pod_name(pod),
-                   .pod_uid = std::string(model::text_at(pod, {"metadata", "uid"})),
-                   .name = std::string(model::text_at(status, {"name"})),
-                   .sandbox = std::string(id)};
+  return Container{
+      .pod = pod_name(pod),
+      .pod_uid = std::string(model::text_at(pod, {"metadata", "uid"})),
+      .name = std::string(model::text_at(status, {"name"})),
+      .sandbox = std::move(id),
+      .previous = sandbox_of(model::text_at(status, {"lastState", "terminated", "containerID"}))};
 }
 
 LogStream parse_log_stream(const Query& query, std::vector<model::FieldError>& errors) {

@@ -264,7 +264,7 @@ std::vector<Sandbox> LinuxRuntime::fork(const std::string& id, unsigned count) {
   });
   spec.ends_with_client = false;
   for (const MountSpec& mount : spec.mounts) {
-    if (mount.kind == MountKind::file)
+    if (mount.kind == MountKind::file || mount.kind == MountKind::tree)
       fail(Code::invalid,
            "sandbox '{}' has a secret file on '{}', which we did not keep; create "
            "one with it instead",

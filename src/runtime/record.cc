@@ -18,7 +18,10 @@ std::string encode(const Record& record) {
   out.u32(kFormat);
   // Secrets are not ours to keep.
   SandboxSpec spec = record.spec;
-  for (MountSpec& mount : spec.mounts) mount.content.clear();
+  for (MountSpec& mount : spec.mounts) {
+    mount.content.clear();
+    mount.files.clear();
+  }
   put(out, spec);
   out.u64(static_cast<std::uint64_t>(record.created.time_since_epoch().count()))
       .u32(static_cast<std::uint32_t>(record.pid))

@@ -49,6 +49,15 @@ enum class MountKind : std::uint8_t {
   host = 2,    // `source` is a path of this machine, below one that the operator allowed
   memory = 3,  // a tmpfs of at most `bytes`
   file = 4,    // a read-only file with `content`: secrets, configuration; never on a disk
+  tree = 5,    // a read-only folder with `files`, the same way
+};
+
+struct MountFile {
+  std::string path;  // below the folder: "a/b"
+  std::string content;
+  std::uint32_t mode = 0444;
+
+  bool operator==(const MountFile&) const = default;
 };
 
 struct MountSpec {
@@ -56,8 +65,15 @@ struct MountSpec {
   std::string source;
   std::string target;  // absolute, inside
   bool read_only = false;
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0;  // also the size of a volume that this mount makes; 0: none of its own
   std::string content;
+  std::vector<MountFile> files;
+  std::uint32_t group = 0;  // that files are given to
+  // Of a volume: the folder in it that is mounted, made when it is not there. No link leads out.
+  std::string sub_path;
+  // Of a file; 0: 0444. Of a volume: what that folder's becomes while nothing is in it; 0: it
+  // stays.
+  std::uint32_t mode = 0;
 };
 
 // Of one sandbox: each takes time when it is made, and they all fit one message.

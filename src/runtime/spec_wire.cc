@@ -5,6 +5,7 @@
 namespace hearth::runtime {
 namespace {
 
+constexpr std::uint32_t kMaxMountFiles = 4096;
 // One for each resource.
 constexpr std::uint32_t kMaxUlimits = RLIM_NLIMITS;
 
@@ -30,13 +31,31 @@ Limits read_limits(wire::Reader& in) {
 void put(wire::Writer& out, const MountSpec& mount) {
   out.u8(static_cast<std::uint8_t>(mount.kind)).text(mount.source).text(mount.target);
   out.boolean(mount.read_only).u64(mount.bytes).text(mount.content);
+  out.u32(static_cast<std::uint32_t>(mount.files.size()));
+  for (const MountFile& file : mount.files) out.text(file.path).text(file.content).u32(file.mode);
+  out.u32(mount.group).text(mount.sub_path).u32(mount.mode);
+}
+
+std::vector<MountFile> read_files(wire::Reader& in) {
+  const std::uint32_t count = in.u32();
+  if (count > kMaxMountFiles)
+    fail(Code::invalid, "{} files in one mount; at most {}", count, kMaxMountFiles);
+  std::vector<MountFile> files;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    MountFile file;
+    file.path = in.text();
+    file.content = in.text();
+    file.mode = in.u32();
+    files.push_back(std::move(file));
+  }
+  return files;
 }
 
 MountSpec read_mount(wire::Reader& in) {
   MountSpec mount;
   const std::uint8_t kind = in.u8();
   if (kind < static_cast<std::uint8_t>(MountKind::volume) ||
-      kind > static_cast<std::uint8_t>(MountKind::file)) {
+      kind > static_cast<std::uint8_t>(MountKind::tree)) {
     fail(Code::invalid, "there is no mount of kind {}", kind);
   }
   mount.kind = static_cast<MountKind>(kind);
@@ -45,6 +64,10 @@ MountSpec read_mount(wire::Reader& in) {
   mount.read_only = in.boolean();
   mount.bytes = in.u64();
   mount.content = in.text();
+  mount.files = read_files(in);
+  mount.group = in.u32();
+  mount.sub_path = in.text();
+  mount.mode = in.u32();
   return mount;
 }
 

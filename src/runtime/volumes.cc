@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <set>
 
 #include "base/error.h"
 #include "base/id.h"
@@ -21,9 +20,6 @@
 namespace hearth::runtime {
 namespace {
 
-constexpr std::uint64_t kLeastMemory = 4096;
-constexpr std::size_t kMostFileBytes = std::size_t{1} << 20;
-
 std::string path_of(int fd) {
   return fmt::format("/proc/self/fd/{}", fd);
 }
@@ -34,53 +30,11 @@ std::string label_of(const std::string& id) {
   return "hearth volume " + id;
 }
 
-void check_name(const std::string& name) {
-  if (is_label(name)) return;
-  fail(Code::invalid, "'{}' is no volume's name: 1 to 63 of a-z, 0-9 and '-', no '-' at either end",
-       name);
-}
-
 // What a new file system has in its root, and a new folder has not.
 void remove_rescue_folder(int folder_fd, const std::string& file, const std::string& id) {
   const linux::Fd mount = mount_disk_file(folder_fd, file, label_of(id));
   if (::unlinkat(mount.get(), "lost+found", AT_REMOVEDIR) != 0 && errno != ENOENT)
     throw_errno("empty a new volume");
-}
-
-void check_target(const MountSpec& mount, std::set<std::string>& seen) {
-  const std::string& target = mount.target;
-  const bool plain =
-      target.starts_with('/') && target.size() > 1 && target.size() < PATH_MAX &&
-      target.find('\0') == std::string::npos && (target + "/").find("/../") == std::string::npos &&
-      (target + "/").find("/./") == std::string::npos && target.find("//") == std::string::npos;
-  if (!plain)
-    fail(Code::invalid, "mount target '{}' is no absolute path without '.', '..' and '//'", target);
-  for (const char* tree : {"/proc", "/sys", "/dev"}) {
-    if (target == tree || (target + "/").starts_with(std::string(tree) + "/"))
-      fail(Code::invalid, "nothing can be mounted on '{}'", target);
-  }
-  if (!seen.insert(target).second) fail(Code::invalid, "two mounts on '{}'", target);
-}
-
-void check_one(const MountSpec& mount) {
-  switch (mount.kind) {
-    case MountKind::volume:
-      return check_name(mount.source);
-    case MountKind::host:
-      if (!mount.source.starts_with('/') || mount.source.find('\0') != std::string::npos)
-        fail(Code::invalid, "'{}' is no absolute path of this machine", mount.source);
-      return;
-    case MountKind::memory:
-      if (mount.bytes < kLeastMemory)
-        fail(Code::invalid, "a tmpfs of {} bytes on '{}' is too small; the least is {}",
-             mount.bytes, mount.target, kLeastMemory);
-      return;
-    case MountKind::file:
-      if (mount.content.size() > kMostFileBytes)
-        fail(Code::invalid, "the file for '{}' has {} bytes; at most {}", mount.target,
-             mount.content.size(), kMostFileBytes);
-      return;
-  }
 }
 
 // Below one of the allowed folders, no link on the way: whoever can change a link there must not be
@@ -110,15 +64,59 @@ linux::Fd open_allowed(const std::string& path, const std::vector<std::string>& 
   return found;
 }
 
-}  // namespace
+constexpr std::uint64_t kNoWayOut =
+    RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
 
-void check(const std::vector<MountSpec>& mounts) {
-  std::set<std::string> targets;
-  for (const MountSpec& mount : mounts) {
-    check_target(mount, targets);
-    check_one(mount);
-  }
+linux::Fd open_below(int folder_fd, const std::string& path, std::uint64_t flags) {
+  open_how how{.flags = flags | O_CLOEXEC, .mode = 0, .resolve = kNoWayOut};
+  return linux::Fd(
+      static_cast<int>(::syscall(SYS_openat2, folder_fd, path.c_str(), &how, sizeof how)));
 }
+
+// The folder `path` below one that sandboxes write to, made as far as it is missing. A link
+// anywhere is refused: a sandbox may have put it there.
+linux::Fd make_path_below(int folder_fd, const std::string& path) {
+  linux::Fd place = linux::open_at(folder_fd, ".", O_PATH | O_DIRECTORY);
+  for (std::size_t from = 0; from <= path.size();) {
+    const std::size_t slash = std::min(path.find('/', from), path.size());
+    const std::string part = path.substr(from, slash - from);
+    from = slash + 1;
+    if (::mkdirat(place.get(), part.c_str(), 0755) != 0 && errno != EEXIST)
+      throw_errno("make folder '{}' of a volume", path);
+    linux::Fd next = open_below(place.get(), part, O_PATH);
+    if (!next && (errno == ELOOP || errno == EXDEV))
+      fail(Code::forbidden, "folder '{}' of a volume has a link in it, which might lead anywhere",
+           path);
+    if (!next) throw_errno("open folder '{}' of a volume", path);
+    place = std::move(next);
+  }
+  return place;
+}
+
+void open_while_empty(int place_fd, std::uint32_t mode) {
+  struct stat status{};
+  if (::fstat(place_fd, &status) != 0) throw_errno("look at a volume");
+  if (!S_ISDIR(status.st_mode)) return;
+  const linux::Fd folder = linux::open_at(place_fd, ".", O_RDONLY | O_DIRECTORY);
+  if (!linux::list_folder(folder.get()).empty()) return;
+  if (::fchmod(folder.get(), mode) != 0) throw_errno("set the mode of a volume");
+}
+
+void write_tree_file(int tree_fd, const MountFile& file, const MountOwner& owner, gid_t group) {
+  const std::size_t slash = file.path.rfind('/');
+  const linux::Fd folder = slash == std::string::npos
+                               ? linux::open_at(tree_fd, ".", O_PATH | O_DIRECTORY)
+                               : make_path_below(tree_fd, file.path.substr(0, slash));
+  const std::string name = file.path.substr(slash == std::string::npos ? 0 : slash + 1);
+  const linux::Fd made =
+      linux::open_at(folder.get(), name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0400);
+  linux::write_all(made.get(), file.content);
+  if (::fchown(made.get(), owner.ids.first, owner.ids.first + group) != 0)
+    throw_errno("give a file to the sandbox");
+  if (::fchmod(made.get(), file.mode) != 0) throw_errno("set the mode of a file");
+}
+
+}  // namespace
 
 Volumes::Volumes(int folder_fd, std::vector<std::string> host_paths)
     : folder_fd_(folder_fd), host_paths_(std::move(host_paths)) {
@@ -149,10 +147,14 @@ PreparedMounts Volumes::prepare(const std::vector<MountSpec>& mounts, const Moun
       case MountKind::file:
         fd = mount_file(mount, owner, prepared.fds.size());
         break;
+      case MountKind::tree:
+        fd = mount_tree(mount, owner, prepared.fds.size());
+        break;
     }
     struct stat status{};
     if (::fstat(fd.get(), &status) != 0) throw_errno("look at the mount for '{}'", mount.target);
-    const bool read_only = mount.read_only || mount.kind == MountKind::file;
+    const bool read_only =
+        mount.read_only || mount.kind == MountKind::file || mount.kind == MountKind::tree;
     linux::set_mount_flags(
         fd.get(), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (read_only ? MOUNT_ATTR_RDONLY : 0));
     prepared.attachments.push_back(
@@ -163,18 +165,35 @@ PreparedMounts Volumes::prepare(const std::vector<MountSpec>& mounts, const Moun
 }
 
 linux::Fd Volumes::mount_volume(const MountSpec& mount, const MountOwner& owner) {
+  linux::Fd volume = open_volume(mount);
+  linux::Fd place;
+  if (!mount.sub_path.empty()) place = make_path_below(volume.get(), mount.sub_path);
+  if (mount.mode != 0) open_while_empty(place ? place.get() : volume.get(), mount.mode);
+  // (Of a disk, which is mounted nowhere, since Linux 6.15.)
+  if (place) volume = linux::clone_mount(path_of(place.get()));
+  linux::set_mount_idmap(volume.get(), owner.mapping_fd);
+  return volume;
+}
+
+linux::Fd Volumes::open_volume(const MountSpec& mount) {
+  // Before the lock: it takes long.
+  if (mount.bytes != 0 && !find_file(mount.source)) {
+    try {
+      create_disk(mount.source, mount.bytes);
+    } catch (const Error& error) {
+      if (error.code() != Code::already_exists) throw;  // another container of the pod was first
+    }
+  }
   const std::lock_guard lock(changes_);
   const auto file = find_file(mount.source);
-  if (file && !file->id.empty()) {
-    linux::Fd disk = mount_disk_file(folder_fd_, file->name(), label_of(file->id));
-    linux::set_mount_idmap(disk.get(), owner.mapping_fd);
-    return disk;
-  }
+  if (file && !file->id.empty())
+    return mount_disk_file(folder_fd_, file->name(), label_of(file->id));
   if (!file && ::mkdirat(folder_fd_, mount.source.c_str(), 0755) != 0)
     throw_errno("make volume '{}'", mount.source);
-  linux::Fd clone = linux::clone_mount(fmt::format("{}/{}", path_of(folder_fd_), mount.source));
-  linux::set_mount_idmap(clone.get(), owner.mapping_fd);
-  return clone;
+  // A part of it is cloned by who knows which.
+  if (!mount.sub_path.empty())
+    return linux::open_at(folder_fd_, mount.source, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+  return linux::clone_mount(fmt::format("{}/{}", path_of(folder_fd_), mount.source));
 }
 
 std::vector<Volumes::File> Volumes::files() const {
@@ -200,7 +219,7 @@ void Volumes::refuse_existing(const std::string& volume) const {
 }
 
 void Volumes::create(const std::string& name, std::uint64_t bytes) {
-  check_name(name);
+  check_volume_name(name);
   if (bytes != 0) return create_disk(name, bytes);
   const std::lock_guard lock(changes_);
   refuse_existing(name);
@@ -265,9 +284,20 @@ linux::Fd Volumes::mount_file(const MountSpec& mount, const MountOwner& owner, s
   const linux::Fd file =
       linux::open_at(owner.folder_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0440);
   linux::write_all(file.get(), mount.content);
-  if (::fchown(file.get(), owner.ids.first, owner.ids.first) != 0)
+  if (::fchown(file.get(), owner.ids.first, owner.ids.first + mount.group) != 0)
     throw_errno("give a file to the sandbox");
-  if (::fchmod(file.get(), 0444) != 0) throw_errno("open a file to the sandbox");
+  if (::fchmod(file.get(), mount.mode != 0 ? mount.mode : 0444) != 0)
+    throw_errno("open a file to the sandbox");
+  return linux::clone_mount(fmt::format("{}/{}", path_of(owner.folder_fd), name));
+}
+
+linux::Fd Volumes::mount_tree(const MountSpec& mount, const MountOwner& owner, std::size_t number) {
+  const std::string name = fmt::format("tree-{}", number);
+  if (::mkdirat(owner.folder_fd, name.c_str(), 0755) != 0) throw_errno("make a folder for files");
+  const linux::Fd tree = linux::open_at(owner.folder_fd, name, O_RDONLY | O_DIRECTORY);
+  if (::fchown(tree.get(), owner.ids.first, owner.ids.first) != 0)
+    throw_errno("give a folder to the sandbox");
+  for (const MountFile& file : mount.files) write_tree_file(tree.get(), file, owner, mount.group);
   return linux::clone_mount(fmt::format("{}/{}", path_of(owner.folder_fd), name));
 }
 

@@ -66,12 +66,18 @@ class Volumes {
   linux::Fd mount_host(const MountSpec& mount, const MountOwner& owner) const;
   static linux::Fd mount_memory(const MountSpec& mount, const MountOwner& owner);
   static linux::Fd mount_file(const MountSpec& mount, const MountOwner& owner, std::size_t number);
+  static linux::Fd mount_tree(const MountSpec& mount, const MountOwner& owner, std::size_t number);
+  // As it is kept, without anybody's ids: a mount, or the folder if only a part of it is wanted.
+  linux::Fd open_volume(const MountSpec& mount);
 
   int folder_fd_;
   std::vector<std::string> host_paths_;
   std::mutex changes_;  // of what is in the folder, and of what is mounted from it
   Guarded<std::map<std::string, unsigned>> users_;  // of volumes, how many
 };
+
+// Throws Error(invalid).
+void check_volume_name(const std::string& name);
 
 // Throws Error(invalid) for what could never be prepared.
 void check(const std::vector<MountSpec>& mounts);

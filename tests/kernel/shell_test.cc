@@ -224,6 +224,43 @@ TEST_F(Life, VolumesOutliveSandboxesAndSecretsDoNot) {
   EXPECT_TRUE(runtime().list_volumes().empty());
 }
 
+TEST_F(Life, FoldersOfFilesHaveTheirModesAndNobodyChangesThem) {
+  SandboxSpec spec{.id = "files"};
+  spec.mounts = {{.kind = MountKind::tree, .target = "/etc/app"}};
+  spec.mounts[0].files = {{"plain", "one", 0644}, {"deep/secret", "two", 0440}};
+  spec.mounts[0].group = 7;
+  runtime().create(spec);
+  EXPECT_EQ(
+      run_shell(runtime(), "files",
+                "cd /etc/app; cat plain deep/secret; stat -c '%a %u %g' deep/secret; "
+                "touch new 2>/dev/null || echo refused; chmod 777 plain 2>/dev/null || echo no")
+          .output,
+      "onetwo440 0 7\nrefused\nno\n");
+  runtime().destroy("files");
+  spec.mounts[0].files = {{"../out", "", 0444}};
+  EXPECT_THROW(runtime().create(spec), Error);
+}
+
+TEST_F(Life, APartOfAVolumeIsNoWayOut) {
+  SandboxSpec spec{.id = "part"};
+  spec.mounts = {{.kind = MountKind::volume, .source = "whole", .target = "/part"}};
+  spec.mounts[0].sub_path = "a/b";
+  spec.mounts[0].mode = 0777;
+  runtime().create(spec);
+  EXPECT_EQ(run_shell(runtime(), "part", "stat -c %a /part; echo kept > /part/x").output, "777\n");
+  runtime().destroy("part");
+  spec.mounts[0].sub_path.clear();
+  runtime().create(spec);
+  EXPECT_EQ(run_shell(runtime(), "part", "cat /part/a/b/x; ln -s /etc /part/link").output,
+            "kept\n");
+  runtime().destroy("part");
+  for (const char* path : {"link", "link/ssl", "../x", "/etc"}) {
+    spec.mounts[0].sub_path = path;
+    EXPECT_THROW(runtime().create(spec), Error) << path;
+  }
+  runtime().remove_volume("whole");
+}
+
 TEST_F(Life, MountsThatMakeNoSenseAreRefusedByName) {
   const auto refused = [](const MountSpec& mount) {
     SandboxSpec spec;
