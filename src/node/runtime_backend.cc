@@ -208,13 +208,14 @@ linux::Fd RuntimeBackend::connect(const Container& container, std::uint16_t port
 
 std::unique_ptr<remote::LogFeed> RuntimeBackend::open_log(const Container& container,
                                                           const remote::LogOptions& options) {
-  if (options.previous) {
+  const std::string& sandbox = options.previous ? container.previous : container.sandbox;
+  if (sandbox.empty()) {
     model::throw_bad_request(
         fmt::format("previous terminated container \"{}\" in pod \"{}\" not found", container.name,
                     container.pod));
   }
-  runtime::RuntimeClient(state_dir_).get(container.sandbox);  // an unknown one is no empty log
-  return std::make_unique<ThreadFeed>(state_dir_, container.sandbox, options);
+  runtime::RuntimeClient(state_dir_).get(sandbox);  // an unknown one is no empty log
+  return std::make_unique<ThreadFeed>(state_dir_, sandbox, options);
 }
 
 }  // namespace hearth::node

@@ -1,0 +1,54 @@
+// This machine as a Kubernetes node: runs the pods that are bound to it.
+//
+//   watch ──▶ Controller ──▶ Pods ──▶ Keeper (one a pod) ──▶ runtime, guests
+//                                        └──▶ status, one write at a time
+//
+// Knows the API only as a client::Client: the embedded one or any cluster's.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "client/client.h"
+#include "registry/pull.h"
+
+namespace hearth::pool {
+class Outfitter;
+}
+
+namespace hearth::node {
+
+struct AgentOptions {
+  std::string state_dir;  // of the engine: where its runtime listens
+  std::string node_name;
+  std::string host_address = "127.0.0.1";
+  bool has_network = true;  // whether the runtime gives sandboxes one
+  // Whether pods that name no node get this one. Not where a scheduler does that.
+  bool binds = true;
+  registry::PullOptions pull = {};
+  unsigned workers = 16;
+};
+
+class Agent {
+ public:
+  // The client must outlive it.
+  Agent(client::Client& client, AgentOptions options);
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
+  ~Agent();
+
+  // Returns when what was left here by an earlier life has been taken over and pods are served.
+  // Throws Error.
+  void start();
+  // Idempotent. Sandboxes live on.
+  void stop();
+
+  // For the allocator in the same process. Lives as long as the agent.
+  pool::Outfitter& outfitter();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace hearth::node

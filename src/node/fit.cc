@@ -1,0 +1,168 @@
+#include "node/fit.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "model/meta.h"
+#include "model/quantity.h"
+
+namespace hearth::node {
+namespace {
+
+using model::Json;
+
+constexpr const char* kOtherNode = "node(s) didn't match Pod's node affinity/selector";
+
+std::optional<model::Quantity> quantity_at(const Json& value, model::Path path) {
+  const Json* found = model::find(value, path);
+  if (found == nullptr) return std::nullopt;
+  if (found->is_string()) return model::Quantity::parse(std::string_view(found->get_string()));
+  const auto number = model::as_integer(*found);
+  return number ? std::optional(model::Quantity::of(*number)) : std::nullopt;
+}
+
+Resources asked(const Json& container) {
+  Resources resources;
+  if (const auto cpu = quantity_at(container, {"resources", "requests", "cpu"}))
+    resources.cpu_millis = cpu->thousandths();
+  if (const auto memory = quantity_at(container, {"resources", "requests", "memory"}))
+    resources.memory_bytes = memory->units();
+  return resources;
+}
+
+Resources larger(const Resources& left, const Resources& right) {
+  return {.cpu_millis = std::max(left.cpu_millis, right.cpu_millis),
+          .memory_bytes = std::max(left.memory_bytes, right.memory_bytes)};
+}
+
+std::optional<std::int64_t> number_of(std::string_view text) {
+  std::int64_t number = 0;
+  const auto read = std::from_chars(text.begin(), text.end(), number);
+  if (read.ec != std::errc() || read.ptr != text.end()) return std::nullopt;
+  return number;
+}
+
+// One requirement of a node selector. `value` is nothing where the node has no such label.
+bool is_met(const Json& requirement, const std::optional<std::string_view>& value) {
+  const std::string_view op = model::text_at(requirement, {"operator"});
+  const auto* values = model::array_at(requirement, {"values"});
+  const auto is_among = [&] {
+    return values != nullptr && value && std::ranges::any_of(*values, [&](const Json& one) {
+             return one.is_string() && std::string_view(one.get_string()) == *value;
+           });
+  };
+  if (op == "Exists") return value.has_value();
+  if (op == "DoesNotExist") return !value.has_value();
+  if (op == "In") return is_among();
+  if (op == "NotIn") return !is_among();
+  if (!value || values == nullptr || values->size() != 1 || !values->front().is_string())
+    return false;
+  const auto here = number_of(*value);
+  const auto limit = number_of(std::string_view(values->front().get_string()));
+  if (!here || !limit) return false;
+  return op == "Gt" ? *here > *limit : op == "Lt" && *here < *limit;
+}
+
+bool are_met(const Json& term, std::string_view list, const Json& node) {
+  const auto* requirements = model::array_at(term, {list});
+  if (requirements == nullptr) return true;
+  return std::ranges::all_of(*requirements, [&](const Json& requirement) {
+    const std::string_view key = model::text_at(requirement, {"key"});
+    if (list == "matchFields")
+      return key == "metadata.name" && is_met(requirement, model::name_of(node));
+    const Json* label = model::find(node, {"metadata", "labels", key});
+    if (label == nullptr || !label->is_string()) return is_met(requirement, std::nullopt);
+    return is_met(requirement, std::string_view(label->get_string()));
+  });
+}
+
+bool is_empty_term(const Json& term) {
+  const auto has = [&](std::string_view list) {
+    const auto* requirements = model::array_at(term, {list});
+    return requirements != nullptr && !requirements->empty();
+  };
+  return !has("matchExpressions") && !has("matchFields");
+}
+
+bool is_selected(const Json& pod, const Json& node) {
+  if (const auto* wanted = model::object_at(pod, {"spec", "nodeSelector"})) {
+    for (const auto& [key, value] : *wanted)
+      if (!value.is_string() ||
+          model::text_at(node, {"metadata", "labels", key}) != value.get_string())
+        return false;
+  }
+  const auto* terms =
+      model::array_at(pod, {"spec", "affinity", "nodeAffinity",
+                            "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"});
+  if (terms == nullptr) return true;
+  // One of them is enough; one that says nothing selects nothing.
+  return std::ranges::any_of(*terms, [&](const Json& term) {
+    return !is_empty_term(term) && are_met(term, "matchExpressions", node) &&
+           are_met(term, "matchFields", node);
+  });
+}
+
+}  // namespace
+
+Resources& Resources::operator+=(const Resources& other) {
+  cpu_millis += other.cpu_millis;
+  memory_bytes += other.memory_bytes;
+  pods += other.pods;
+  return *this;
+}
+
+Resources requests_of(const Json& pod) {
+  Resources sum;
+  Resources most;      // at any time of the beginning
+  Resources sidecars;  // so far
+  if (const auto* containers = model::array_at(pod, {"spec", "containers"}))
+    for (const Json& container : *containers) sum += asked(container);
+  if (const auto* containers = model::array_at(pod, {"spec", "initContainers"})) {
+    for (const Json& container : *containers) {
+      Resources now = asked(container);
+      if (model::text_at(container, {"restartPolicy"}) == "Always") {
+        sidecars += now;
+        most = larger(most, sidecars);
+      } else {
+        now += sidecars;
+        most = larger(most, now);
+      }
+    }
+  }
+  sum += sidecars;
+  sum = larger(sum, most);
+  sum.pods = 1;
+  return sum;
+}
+
+Resources allocatable_of(const Json& node) {
+  Resources resources;
+  if (const auto cpu = quantity_at(node, {"status", "allocatable", "cpu"}))
+    resources.cpu_millis = cpu->thousandths();
+  if (const auto memory = quantity_at(node, {"status", "allocatable", "memory"}))
+    resources.memory_bytes = memory->units();
+  if (const auto pods = quantity_at(node, {"status", "allocatable", "pods"}))
+    resources.pods = pods->units();
+  return resources;
+}
+
+std::string why_not(const Json& pod, const Json& node, const Resources& used) {
+  if (model::is_true_at(node, {"spec", "unschedulable"})) return "node(s) were unschedulable";
+  if (!is_selected(pod, node)) return kOtherNode;
+  const Resources there = allocatable_of(node);
+  const Resources wanted = requests_of(pod);
+  if (used.pods + wanted.pods > there.pods) return "Too many pods";
+  std::vector<std::string_view> short_of;
+  if (wanted.cpu_millis > 0 && used.cpu_millis + wanted.cpu_millis > there.cpu_millis)
+    short_of.emplace_back("Insufficient cpu");
+  if (wanted.memory_bytes > 0 && used.memory_bytes + wanted.memory_bytes > there.memory_bytes)
+    short_of.emplace_back("Insufficient memory");
+  return fmt::format("{}", fmt::join(short_of, ", 1 "));
+}
+
+}  // namespace hearth::node

@@ -1,0 +1,169 @@
+// One pod on this machine, from the moment it is seen until nothing is left of it.
+//
+// step() reads what has happened since (the pod's spec, ends, downloads, probes), takes every step
+// that is due, and writes the status if it says something new. One thread at a time. What takes
+// long is done elsewhere and comes back as news.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/guarded.h"
+#include "client/watch_cache.h"
+#include "node/ends.h"
+#include "node/errands.h"
+#include "node/images.h"
+#include "node/life.h"
+#include "node/plan.h"
+#include "node/probes.h"
+#include "reconcile/event_recorder.h"
+#include "reconcile/reconciler.h"
+#include "runtime/runtime.h"
+
+namespace hearth::node {
+
+// What all keepers share; everything outlives them.
+struct Tools {
+  client::Client& client;
+  runtime::Runtime& runtime;
+  Planner& planner;
+  Images& images;
+  Prober& prober;
+  Errands& downloads;
+  Errands& talks;  // probes and hooks
+  Ends& ends;
+  reconcile::EventRecorder& events;
+  const Clock& clock;
+  std::string host_address;
+  std::function<void(const model::Key& key)> wake;  // thread-safe
+};
+
+class Keeper {
+ public:
+  // Of a pod that is seen for the first time, or again: `found` are its sandboxes.
+  Keeper(Tools& tools, const Json& pod, const std::vector<runtime::Sandbox>& found);
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
+  ~Keeper();
+
+  const std::string& uid() const { return uid_; }
+
+  // Throws Error; the same again is safe.
+  reconcile::Next step(const client::Object& seen);
+  // The pod is no more: neither is anything of it, when this returns. Throws Error.
+  void clear_away();
+
+ private:
+  struct MainEnded {
+    std::string sandbox;
+    SandboxEnd end;
+  };
+  struct ImageFound {
+    std::size_t container = 0;
+    ImageOutcome outcome;
+  };
+  struct Probed {
+    std::string sandbox;
+    ProbeKind kind = ProbeKind::readiness;
+    ProbeResult result;
+  };
+  struct Hooked {
+    std::string sandbox;
+    bool is_stop = false;  // preStop; else postStart
+    ProbeResult result;
+  };
+  using News = std::variant<MainEnded, ImageFound, Probed, Hooked>;
+  // Outlives the keeper for as long as somebody may write.
+  struct Mailbox {
+    model::Key key;
+    std::function<void(const model::Key& key)> wake;
+    Guarded<std::vector<News>> news;
+
+    void post(News one);
+  };
+  // What is being done about a container, beside what is known of it.
+  struct Work {
+    std::optional<ImageOutcome> image;
+    bool is_downloading = false;
+    std::optional<ProbeState> probes;
+    bool is_probing = false;
+    bool is_hooked = false;       // postStart is not through
+    bool is_ending = false;       // it was told to end
+    bool is_told = false;         // and preStop, if any, is through
+    std::optional<Time> kill_at;  // then it is killed
+    std::string ending_message;   // why we ended it
+    unsigned failures = 0;        // to make it, in a row
+    std::optional<Time> retry_at;
+  };
+
+  // keeper.cc
+  void read_news(const Json& pod);
+  void hear(const Json& pod, MainEnded news);
+  void hear(const Json& pod, ImageFound news);
+  void hear(const Json& pod, Probed news);
+  void hear(const Json& pod, Hooked news);
+  void write_status(const Json& pod);
+  void look_at(Time moment);
+  bool is_past(Time moment);
+  void tell(const Json& pod, reconcile::EventType type, std::string_view reason,
+            std::string_view action, std::string note);
+  Container* find_by_sandbox(std::string_view sandbox);
+  Work& work_of(const Container& container);
+
+  // keeper_adopt.cc
+  void adopt(const Json& pod, const std::vector<runtime::Sandbox>& found);
+  void adopt_container(const Json& pod, Container& container,
+                       const std::map<unsigned, const runtime::Sandbox*>& attempts);
+  void watch_end(const std::string& sandbox, guest::Connection connection, bool has_main);
+
+  // keeper_start.cc
+  void start_due(const Json& pod);
+  bool may_start(Container& container);
+  void start(const Json& pod, Container& container);
+  bool find_image(const Json& pod, Container& container);
+  ContainerPlan make_plan(const Json& pod, const Container& container, unsigned attempt);
+  void run_main(const Json& pod, Container& container, ContainerPlan plan,
+                runtime::Runtime::Created created);
+  void begin_life(const Json& pod, Container& container);
+  void could_not(const Json& pod, Container& container, std::string_view reason,
+                 std::string_view message);
+  void forget_old_lives(const Container& container);
+  void forget_vanished();
+  void probe_due(const Json& pod);
+
+  // keeper_end.cc
+  void note_end(const Json& pod, Container& container, const SandboxEnd& end);
+  Ending describe_end(const Json& pod, const Container& container, const SandboxEnd& end);
+  void begin_end(const Json& pod, Container& container, Duration grace, std::string why);
+  void tell_to_end(const Json& pod, Container& container);
+  void kill_overdue(const Json& pod);
+  void end_changed(const Json& pod);
+  void end_rest(const Json& pod, Duration grace);
+  void note_deadline(const Json& pod);
+  void end_pod(const Json& pod);
+  bool is_anything_running() const;
+
+  Tools& tools_;
+  const std::string uid_;
+  const model::Key key_;
+  std::shared_ptr<Mailbox> mailbox_;
+  Pod known_;
+  std::vector<Work> work_;            // of known_.containers
+  std::set<std::string> sandboxes_;   // that there are, or may be
+  std::vector<std::string> volumes_;  // that go with the pod
+  client::Object written_;            // the pod as our last write left it
+  Time seen_;
+  std::optional<Time> look_at_;
+  std::optional<Time> ending_since_;
+  bool is_removed_ = false;  // the API was told that nothing is left
+};
+
+}  // namespace hearth::node

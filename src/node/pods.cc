@@ -1,0 +1,87 @@
+#include "node/pods.h"
+
+#include <set>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "model/meta.h"
+#include "node/sandbox_ids.h"
+
+namespace hearth::node {
+
+void Pods::adopt() {
+  std::set<std::string, std::less<>> uids;
+  for (const client::Object& pod : cache_.list()) uids.emplace(model::uid_of(*pod));
+  Found found;
+  for (runtime::Sandbox& sandbox : tools_.runtime.list()) {
+    const auto name = parse_sandbox_name(sandbox.id);
+    if (!name) continue;
+    if (uids.contains(name->pod_uid)) {
+      found[name->pod_uid].push_back(std::move(sandbox));
+      continue;
+    }
+    log::info("a sandbox of a pod that is no more is removed", {{"sandbox", sandbox.id}});
+    tools_.runtime.destroy(sandbox.id);
+  }
+  for (const runtime::Volume& volume : tools_.runtime.list_volumes()) {
+    const auto uid = pod_uid_of_volume(volume.name);
+    if (uid && !uids.contains(*uid)) tools_.runtime.remove_volume(volume.name);
+  }
+  found_.with([&](Found& kept) { kept = std::move(found); });
+}
+
+reconcile::Next Pods::reconcile(const model::Key& key) {
+  const client::Object pod = cache_.find(key.ns, key.name);
+  if (!pod) {
+    let_go(key);
+    return reconcile::kWhenChanged;
+  }
+  return keeper_for(pod)->step(pod);
+}
+
+std::shared_ptr<Keeper> Pods::keeper_for(const client::Object& pod) {
+  const model::Key key = model::key_of(*pod);
+  const auto find = [&] {
+    return keepers_.with([&](auto& keepers) {
+      const auto found = keepers.find(key);
+      return found == keepers.end() ? nullptr : found->second;
+    });
+  };
+  std::shared_ptr<Keeper> keeper = find();
+  if (keeper && keeper->uid() == model::uid_of(*pod)) return keeper;
+  if (keeper) let_go(key);  // of another pod that had this name
+  const auto sandboxes = found_.with([&](Found& found) {
+    auto node = found.extract(std::string(model::uid_of(*pod)));
+    return node ? std::move(node.mapped()) : std::vector<runtime::Sandbox>();
+  });
+  keeper = std::make_shared<Keeper>(tools_, *pod, sandboxes);
+  keepers_.with([&](auto& keepers) { keepers[key] = keeper; });
+  return keeper;
+}
+
+void Pods::let_go(const model::Key& key) {
+  const std::shared_ptr<Keeper> keeper = keepers_.with([&](auto& keepers) {
+    const auto found = keepers.find(key);
+    return found == keepers.end() ? nullptr : found->second;
+  });
+  if (!keeper) return;
+  keeper->clear_away();
+  keepers_.with([&](auto& keepers) { keepers.erase(key); });
+}
+
+bool concerns_node(const Json& before, const Json& now) {
+  const auto differs = [&](model::Path path) {
+    const Json* left = model::find(before, path);
+    const Json* right = model::find(now, path);
+    if (!left || !right) return left != right;
+    return !model::is_same(*left, *right);
+  };
+  if (differs({"metadata", "uid"}) || differs({"metadata", "deletionTimestamp"}) ||
+      differs({"metadata", "deletionGracePeriodSeconds"}) || differs({"metadata", "finalizers"}) ||
+      differs({"spec"}))
+    return true;
+  const auto* gates = model::array_at(now, {"spec", "readinessGates"});
+  return gates != nullptr && !gates->empty() && differs({"status", "conditions"});
+}
+
+}  // namespace hearth::node

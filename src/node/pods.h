@@ -1,0 +1,40 @@
+// All pods of this node: a keeper for each, found by the pod's key.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/guarded.h"
+#include "node/keeper.h"
+
+namespace hearth::node {
+
+class Pods final : public reconcile::Reconciler {
+ public:
+  // Both must outlive it. The cache has the pods of this node and no others.
+  Pods(Tools& tools, const client::WatchCache& cache) : tools_(tools), cache_(cache) {}
+
+  // Before the first reconcile(), when the cache has synced: takes note of what is on this machine,
+  // and clears away what belongs to pods that are no more. Throws Error.
+  void adopt();
+
+  reconcile::Next reconcile(const model::Key& key) override;
+
+ private:
+  using Found = std::map<std::string, std::vector<runtime::Sandbox>, std::less<>>;  // by uid
+
+  std::shared_ptr<Keeper> keeper_for(const client::Object& pod);
+  void let_go(const model::Key& key);
+
+  Tools& tools_;
+  const client::WatchCache& cache_;
+  Guarded<std::map<model::Key, std::shared_ptr<Keeper>>> keepers_;
+  Guarded<Found> found_;  // at the start, and not yet taken over
+};
+
+// Whether a change of a pod is one that its node acts on; what it wrote itself is not.
+bool concerns_node(const Json& before, const Json& now);
+
+}  // namespace hearth::node
