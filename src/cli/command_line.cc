@@ -45,6 +45,8 @@ Order parse_up(const CommandLine& line) {
   parser.options("--allow-host-path", options.host_paths, "DIR",
                  "what 'hearth run -v' may mount from this machine; may be repeated");
   parser.option("--image-quota", quota, "SIZE", "what images may take up on the disk [no limit]");
+  parser.option("--node-name", options.node_name, "NAME",
+                "what this machine is called among Kubernetes nodes [the host's name]");
   parser.flag("--no-network", no_network, "sandboxes get no network at all");
   parser.flag("--demo", options.demo, "make a first sandbox and show what it does");
   parser.refuse_words(parser.parse());

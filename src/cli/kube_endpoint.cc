@@ -1,11 +1,22 @@
 #include "cli/kube_endpoint.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
 #include <optional>
 
 #include "apiserver/server.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "cli/endpoints.h"
+#include "controllers/fleet.h"
+#include "metrics/registry.h"
 #include "net/workers.h"
+#include "node/agent.h"
 #include "node/runtime_backend.h"
+#include "pool/outfit.h"
 
 namespace hearth::cli {
 namespace {
@@ -24,6 +35,40 @@ apiserver::ServerOptions make_options(KubeEndpointOptions& options, remote::Back
   return made;
 }
 
+// A name of a node is a name of an object: lower case.
+std::string node_name_or_host(std::string name) {
+  if (name.empty()) {
+    std::array<char, 256> host{};
+    if (::gethostname(host.data(), host.size() - 1) != 0) throw_errno("read the host's name");
+    name = host.data();
+  }
+  std::ranges::transform(name, name.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name;
+}
+
+node::AgentOptions make_agent_options(const KubeEndpointOptions& options) {
+  node::AgentOptions made;
+  made.state_dir = options.state_dir;
+  made.node_name = node_name_or_host(options.node_name);
+  made.has_network = options.has_network;
+  return made;
+}
+
+// For one machine whose pods start in milliseconds, and whose API is in this process: fewer workers
+// than on a cluster, and no writes but those that somebody reads.
+controllers::FleetOptions make_fleet_options(const std::string& node, pool::Outfitter& outfitter) {
+  controllers::FleetOptions made;
+  made.outfitter = &outfitter;
+  made.controllers.sandbox_workers = 8;
+  made.controllers.claim_workers = 8;
+  made.controllers.pool_workers = 2;
+  made.controllers.transitional_status_window = controllers::kEmbeddedStatusWindow;
+  made.controllers.claim_observability_annotations = false;
+  made.controllers.node = node;
+  return made;
+}
+
 }  // namespace
 
 struct KubeEndpoint::State {
@@ -34,11 +79,24 @@ struct KubeEndpoint::State {
     }
     server.emplace(make_options(options, backend ? &*backend : nullptr));
     server->start();
+    if (!options.has_sandboxes) return;
+    const node::AgentOptions agent_options = make_agent_options(options);
+    agent.emplace(server->client(), agent_options);
+    agent->start();
+    fleet.emplace(server->client(), clock, options.metrics ? *options.metrics : unseen,
+                  make_fleet_options(agent_options.node_name, agent->outfitter()));
+    fleet->start_caches();
+    fleet->start_controllers();
   }
+
+  const SystemClock clock;
+  metrics::Registry unseen;  // where nobody gave one
 
   std::optional<net::Workers> workers;
   std::optional<node::RuntimeBackend> backend;
-  std::optional<apiserver::Server> server;  // last: it ends first
+  std::optional<apiserver::Server> server;
+  std::optional<node::Agent> agent;
+  std::optional<controllers::Fleet> fleet;  // last: it ends first
 };
 
 KubeEndpoint::KubeEndpoint(KubeEndpointOptions options)

@@ -1,4 +1,4 @@
-// The Kubernetes API of an engine: with its sandboxes behind pods, or alone.
+// The Kubernetes API of an engine: with controllers and this machine as its node, or alone.
 #pragma once
 
 #include <memory>
@@ -6,14 +6,22 @@
 
 #include "cli/listening.h"
 
+namespace hearth::metrics {
+class Registry;
+}
+
 namespace hearth::cli {
 
 struct KubeEndpointOptions {
   std::string state_dir;
   Listening listening;
-  std::string listen;          // as the user wrote it: one more name of the server
-  std::string token;           // the admin's; empty: the kept one, or a new one
-  bool has_sandboxes = false;  // exec, logs and port-forward lead to those of the runtime
+  std::string listen;  // as the user wrote it: one more name of the server
+  std::string token;   // the admin's; empty: the kept one, or a new one
+  // Pods become sandboxes of the runtime; exec, logs and port-forward lead to them.
+  bool has_sandboxes = false;
+  std::string node_name;                 // with them; empty: the host's name
+  bool has_network = true;               // and whether they have one
+  metrics::Registry* metrics = nullptr;  // of the controllers; must not be asked once this is gone
 };
 
 class KubeEndpoint {

@@ -11,12 +11,14 @@
 namespace hearth::cli {
 namespace {
 
-net::Router make_router(runtime::RuntimeClient& runtime, net::Workers& workers, Time started) {
+net::Router make_router(runtime::RuntimeClient& runtime, net::Workers& workers, Time started,
+                        const metrics::Registry& registry) {
   net::Router router;
   router.add("GET", "/healthz",
              [](const http::Request&) { return http::text_response(200, "ok"); });
-  const auto metrics = [&runtime, started](const http::Request&) {
-    http::Response response{.body = render_metrics(runtime.list(), runtime.hello(), started)};
+  const auto metrics = [&runtime, &registry, started](const http::Request&) {
+    http::Response response{.body = render_metrics(runtime.list(), runtime.hello(), started) +
+                                    registry.render()};
     response.headers.set("Content-Type", "text/plain; version=0.0.4; charset=utf-8");
     return response;
   };
@@ -35,9 +37,10 @@ net::ServerOptions make_options(linux::Fd socket) {
 }  // namespace
 
 struct MetricsEndpoint::State {
-  State(linux::Fd socket, const std::string& state_dir, Time started)
+  State(linux::Fd socket, const std::string& state_dir, Time started,
+        const metrics::Registry& metrics)
       : runtime(state_dir),
-        server(make_options(std::move(socket)), make_router(runtime, workers, started)) {
+        server(make_options(std::move(socket)), make_router(runtime, workers, started, metrics)) {
     server.start();
   }
 
@@ -83,8 +86,9 @@ std::string render_metrics(const std::vector<runtime::Sandbox>& sandboxes,
   return text;
 }
 
-MetricsEndpoint::MetricsEndpoint(linux::Fd socket, const std::string& state_dir, Time started)
-    : state_(std::make_unique<State>(std::move(socket), state_dir, started)) {}
+MetricsEndpoint::MetricsEndpoint(linux::Fd socket, const std::string& state_dir, Time started,
+                                 const metrics::Registry& metrics)
+    : state_(std::make_unique<State>(std::move(socket), state_dir, started, metrics)) {}
 
 MetricsEndpoint::~MetricsEndpoint() = default;
 

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "linux/fd.h"
+#include "metrics/registry.h"
 #include "runtime/client.h"
 
 namespace hearth::cli {
@@ -17,8 +18,10 @@ std::string render_metrics(const std::vector<runtime::Sandbox>& sandboxes,
 
 class MetricsEndpoint {
  public:
-  // Serves on `socket`, which listens already, until it is destroyed. Throws Error.
-  MetricsEndpoint(linux::Fd socket, const std::string& state_dir, Time started);
+  // Serves on `socket`, which listens already, until it is destroyed. Throws Error. `metrics` must
+  // outlive it.
+  MetricsEndpoint(linux::Fd socket, const std::string& state_dir, Time started,
+                  const metrics::Registry& metrics);
   MetricsEndpoint(const MetricsEndpoint&) = delete;
   MetricsEndpoint& operator=(const MetricsEndpoint&) = delete;
   ~MetricsEndpoint();

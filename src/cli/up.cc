@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "base/error.h"
@@ -19,6 +20,7 @@
 #include "cli/signals.h"
 #include "cli/state_folder.h"
 #include "cli/verbs.h"
+#include "metrics/registry.h"
 #include "runtime/client.h"
 
 namespace hearth::cli {
@@ -166,12 +168,17 @@ int up(const UpOptions& options) {
   const runtime::RuntimeClient watched(options.state_dir);
   tell_what_was_found(runtime, options.state_dir);
   tell_what_is_warm(runtime, options.warm);
-  const MetricsEndpoint endpoint(std::move(metrics.socket), options.state_dir, started);
+  metrics::Registry numbers;
   auto api = std::make_unique<KubeEndpoint>(KubeEndpointOptions{.state_dir = options.state_dir,
                                                                 .listening = std::move(kube),
                                                                 .listen = options.listen,
                                                                 .token = {},
-                                                                .has_sandboxes = true});
+                                                                .has_sandboxes = true,
+                                                                .node_name = options.node_name,
+                                                                .has_network = options.network,
+                                                                .metrics = &numbers});
+  std::optional<MetricsEndpoint> endpoint;
+  endpoint.emplace(std::move(metrics.socket), options.state_dir, started, numbers);
   const Endpoints endpoints{.kube = api->url(), .metrics = metrics.url};
   write_endpoints(options.state_dir, endpoints);
   say("ready {} state-dir={}", describe(endpoints), options.state_dir);
@@ -184,7 +191,8 @@ int up(const UpOptions& options) {
     }
   }
   const Ending ending = wait_for_ending(signals, watched);
-  api.reset();  // first: whoever asks it would be told of sandboxes that are about to end
+  endpoint.reset();  // it counts what the API has
+  api.reset();       // first: whoever asks it would be told of sandboxes that are about to end
   return end(ending, options, signals);
 }
 

@@ -1,0 +1,161 @@
+"""What a container finds inside: variables, files, volumes, claims; and how it is asked for its health."""
+import http.client
+import json
+import pathlib
+import ssl
+import unittest
+
+from hearth import Engine, need_root, wait_until
+
+PODS = "/api/v1/namespaces/default/pods"
+CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
+
+
+class Cluster:
+    def __init__(self):
+        need_root()
+        self.engine = Engine().start()
+
+    def ask(self, method, path, body=None, kind="application/json"):
+        url = self.engine.endpoints()["kube"].removeprefix("https://")
+        connection = http.client.HTTPSConnection(url, timeout=30, context=ssl._create_unverified_context())
+        token = pathlib.Path(self.engine.state_dir, "admin.token").read_text().strip()
+        try:
+            connection.request(method, path, body and json.dumps(body), {"Authorization": f"Bearer {token}", "Content-Type": kind})
+            answer = connection.getresponse()
+            text = answer.read().decode()
+        finally:
+            connection.close()
+        return answer.status, text
+
+    def make(self, path, body):
+        status, text = self.ask("POST", path, body)
+        assert status == 201, text
+        return json.loads(text)
+
+    def run(self, name, container, **spec):
+        self.make(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
+            "restartPolicy": "Never", "terminationGracePeriodSeconds": 0,
+            "containers": [{"name": "main", "image": "host", **container}], **spec}})
+
+    def pod(self, name):
+        return json.loads(self.ask("GET", f"{PODS}/{name}")[1])
+
+    def phase(self, name, *wanted, seconds=20):
+        wait_until(lambda: self.pod(name)["status"].get("phase") in wanted, seconds, f"{name}: {wanted}, not {self.pod(name)['status']}")
+        return self.pod(name)
+
+    def said(self, name):
+        """What a container wrote until its end."""
+        self.phase(name, "Succeeded", "Failed")
+        return self.ask("GET", f"{PODS}/{name}/log")[1]
+
+    def remove(self, name):
+        self.ask("DELETE", f"{PODS}/{name}?gracePeriodSeconds=0")
+        wait_until(lambda: self.ask("GET", f"{PODS}/{name}")[0] == 404, 20, f"{name} to go")
+
+
+def setUpModule():
+    global cluster
+    cluster = Cluster()
+
+
+def tearDownModule():
+    cluster.engine.remove()
+
+
+def shell(script, **more):
+    return {"command": ["sh", "-c", script], **more}
+
+
+class PodParts(unittest.TestCase):
+    def test_variables_and_files(self):
+        cluster.make("/api/v1/namespaces/default/configmaps", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"},
+                                                               "data": {"color": "red"}})
+        cluster.make("/api/v1/namespaces/default/secrets", {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"},
+                                                            "stringData": {"key": "hush"}})
+        cluster.run("files", shell(
+            "echo $COLOR $WHO; cat /c/color; echo; stat -L -c '%a %u' /s/deep/key; cat /s/deep/key; echo; cat /one; echo;"
+            "touch /c/x 2>/dev/null || echo read-only; cat /var/run/secrets/kubernetes.io/serviceaccount/namespace; echo;"
+            "test -n \"$IP\" && hostname -I | grep -q \"$IP\" && echo same address",
+            env=[{"name": "COLOR", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "color"}}},
+                 {"name": "WHO", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+                 {"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+            volumeMounts=[{"name": "c", "mountPath": "/c"}, {"name": "s", "mountPath": "/s"},
+                          {"name": "c", "mountPath": "/one", "subPath": "color"}]),
+            volumes=[{"name": "c", "configMap": {"name": "c"}},
+                     {"name": "s", "secret": {"secretName": "s", "defaultMode": 0o400, "items": [{"key": "key", "path": "deep/key"}]}}])
+        self.assertEqual(cluster.said("files").splitlines()[:7],
+                         ["red files", "red", "400 0", "hush", "red", "read-only", "default"])
+
+    def test_folders_are_shared_and_go_with_the_pod(self):
+        before = cluster.engine.hearth("volume", "ls").stdout
+        cluster.run("shared", shell("until test -e /a/word; do sleep 0.05; done; cat /a/word; id -u",
+                                    securityContext={"runAsUser": 1000}, volumeMounts=[{"name": "e", "mountPath": "/a"}]),
+                    initContainers=[{"name": "first", "image": "host", "command": ["sh", "-c", "echo from first > /b/sub-word; mkdir /b/in"],
+                                     "volumeMounts": [{"name": "e", "mountPath": "/b"}]},
+                                    {"name": "second", "image": "host", "command": ["sh", "-c", "mv /b/sub-word /b/word; touch /in/y"],
+                                     "volumeMounts": [{"name": "e", "mountPath": "/b"}, {"name": "e", "mountPath": "/in", "subPath": "in"}],
+                                     "securityContext": {"runAsUser": 0}}],
+                    volumes=[{"name": "e", "emptyDir": {}}])
+        self.assertEqual(cluster.said("shared"), "from first\n1000\n")
+        cluster.remove("shared")
+        wait_until(lambda: cluster.engine.hearth("volume", "ls").stdout == before, 10, "the volume to go")
+
+    def test_a_claim_outlives_pods(self):
+        cluster.make(CLAIMS, {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
+                              "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "64Mi"}}}})
+        mounts = {"volumeMounts": [{"name": "d", "mountPath": "/d"}]}
+        volumes = [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]
+        cluster.run("writer", shell("echo kept > /d/x", **mounts), volumes=volumes)
+        cluster.phase("writer", "Succeeded")
+        cluster.remove("writer")
+        cluster.run("reader", shell("cat /d/x; df -m /d | tail -1 | awk '{print ($2 < 70)}'", **mounts), volumes=volumes)
+        self.assertEqual(cluster.said("reader"), "kept\n1\n")
+        cluster.remove("reader")
+        cluster.ask("DELETE", f"{CLAIMS}/data")
+        wait_until(lambda: json.loads(cluster.ask("GET", "/api/v1/persistentvolumes")[1])["items"] == [], 20, "the volume to go")
+
+    def test_why_it_ended(self):
+        cluster.run("last-words", shell("echo out of paper > /dev/termination-log; exit 3", securityContext={"runAsUser": 1000}))
+        state = cluster.phase("last-words", "Failed")["status"]["containerStatuses"][0]["state"]["terminated"]
+        self.assertEqual((state["exitCode"], state["message"]), (3, "out of paper\n"))
+        cluster.run("last-lines", shell("echo boom; exit 1", terminationMessagePolicy="FallbackToLogsOnError"))
+        state = cluster.phase("last-lines", "Failed")["status"]["containerStatuses"][0]["state"]["terminated"]
+        self.assertEqual(state["message"], "boom\n")
+
+    def test_readiness_is_asked_for(self):
+        def is_ready():
+            return cluster.pod("asked")["status"].get("containerStatuses", [{}])[0].get("ready")
+
+        cluster.run("asked", shell("mkdir /www; cd /www; sleep 0.5; exec python3 -m http.server 8000",
+                                   ports=[{"name": "web", "containerPort": 8000}],
+                                   readinessProbe={"httpGet": {"path": "/", "port": "web"}},
+                                   livenessProbe={"exec": {"command": ["true"]}}))
+        wait_until(is_ready, 8, "readiness, before a period is over")
+        cluster.remove("asked")
+
+    def test_what_cannot_be_is_refused_in_words(self):
+        cluster.run("privileged", shell("true", securityContext={"privileged": True}))
+        self.assertIn("privileged", json.dumps(cluster_waiting("privileged")))
+        cluster.remove("privileged")
+
+    def test_the_node_is_there(self):
+        nodes = json.loads(cluster.ask("GET", "/api/v1/nodes")[1])["items"]
+        self.assertEqual(len(nodes), 1)
+        ready = [c["status"] for c in nodes[0]["status"]["conditions"] if c["type"] == "Ready"]
+        self.assertEqual(ready, ["True"])
+        lease = cluster.ask("GET", f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{nodes[0]['metadata']['name']}")
+        self.assertEqual(lease[0], 200)
+
+
+def cluster_waiting(name):
+    """What a container that does not start says."""
+    def waiting():
+        statuses = cluster.pod(name)["status"].get("containerStatuses", [{}])
+        return statuses[0].get("state", {}).get("waiting", {}).get("message") and statuses[0]["state"]["waiting"]
+    return wait_until(waiting, 15, f"a reason why {name} does not start")
+
+
+if __name__ == "__main__":
+    unittest.main()
