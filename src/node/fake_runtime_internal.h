@@ -36,7 +36,7 @@ class FakeRuntime final : public runtime::Runtime {
   std::vector<runtime::Sandbox> list() override { return {}; }
   void pause(const std::string&) override { refuse(); }
   void resume(const std::string&) override { refuse(); }
-  void configure(const std::string&, const guest::Configuration&, const std::string&) override {
+  void configure(const std::string&, const runtime::Belongings&) override {
     refuse();
   }
   void keep_log(const std::string&) override { refuse(); }
