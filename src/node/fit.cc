@@ -91,10 +91,10 @@ bool is_empty_term(const Json& term) {
 
 bool is_selected(const Json& pod, const Json& node) {
   if (const auto* wanted = model::object_at(pod, {"spec", "nodeSelector"})) {
-    for (const auto& [key, value] : *wanted)
-      if (!value.is_string() ||
-          model::text_at(node, {"metadata", "labels", key}) != value.get_string())
-        return false;
+    for (const auto& [key, value] : *wanted) {
+      const Json* label = model::find(node, {"metadata", "labels", key});
+      if (label == nullptr || *label != value) return false;
+    }
   }
   const auto* terms =
       model::array_at(pod, {"spec", "affinity", "nodeAffinity",
