@@ -129,7 +129,7 @@ struct Agent::State {
   NodeReporter reporter;
 };
 
-Agent::Agent(client::Client& client, AgentOptions options)
+Agent::Agent(client::Client& client, const AgentOptions& options)
     : state_(std::make_unique<State>(client, options)) {}
 
 Agent::~Agent() {

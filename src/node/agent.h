@@ -32,7 +32,7 @@ struct AgentOptions {
 class Agent {
  public:
   // The client must outlive it.
-  Agent(client::Client& client, AgentOptions options);
+  Agent(client::Client& client, const AgentOptions& options);
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
   ~Agent();

@@ -82,7 +82,7 @@ void Keeper::read_news(const Json& pod) {
   for (const News& one : all) std::visit([&](const auto& news) { hear(pod, news); }, one);
 }
 
-void Keeper::hear(const Json& pod, MainEnded news) {
+void Keeper::hear(const Json& pod, const MainEnded& news) {
   Container* container = find_by_sandbox(news.sandbox);
   if (container != nullptr && container->stage == Stage::running)
     note_end(pod, *container, news.end);
@@ -96,7 +96,7 @@ void Keeper::hear(const Json& pod, ImageFound news) {
   work.image = std::move(news.outcome);
 }
 
-void Keeper::hear(const Json& pod, Probed news) {
+void Keeper::hear(const Json& pod, const Probed& news) {
   Container* container = find_by_sandbox(news.sandbox);
   if (container == nullptr) return;
   Work& work = work_of(*container);
@@ -119,7 +119,7 @@ void Keeper::hear(const Json& pod, Probed news) {
   }
 }
 
-void Keeper::hear(const Json& pod, Hooked news) {
+void Keeper::hear(const Json& pod, const Hooked& news) {
   Container* container = find_by_sandbox(news.sandbox);
   if (container == nullptr || container->stage != Stage::running) return;
   Work& work = work_of(*container);

@@ -99,17 +99,16 @@ class Keeper {
     bool is_ending = false;       // it was told to end
     bool is_told = false;         // and preStop, if any, is through
     std::optional<Time> kill_at;  // then it is killed
-    std::string ending_message;   // why we ended it
     unsigned failures = 0;        // to make it, in a row
     std::optional<Time> retry_at;
   };
 
   // keeper.cc
   void read_news(const Json& pod);
-  void hear(const Json& pod, MainEnded news);
+  void hear(const Json& pod, const MainEnded& news);
   void hear(const Json& pod, ImageFound news);
-  void hear(const Json& pod, Probed news);
-  void hear(const Json& pod, Hooked news);
+  void hear(const Json& pod, const Probed& news);
+  void hear(const Json& pod, const Hooked& news);
   void write_status(const Json& pod);
   void look_at(Time moment);
   bool is_past(Time moment);
@@ -142,7 +141,7 @@ class Keeper {
   // keeper_end.cc
   void note_end(const Json& pod, Container& container, const SandboxEnd& end);
   Ending describe_end(const Json& pod, const Container& container, const SandboxEnd& end);
-  void begin_end(const Json& pod, Container& container, Duration grace, std::string why);
+  void begin_end(const Json& pod, Container& container, Duration grace, const std::string& why);
   void tell_to_end(const Json& pod, Container& container);
   void kill_overdue(const Json& pod);
   void end_changed(const Json& pod);

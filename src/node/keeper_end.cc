@@ -71,8 +71,6 @@ void Keeper::note_end(const Json& pod, Container& container, const SandboxEnd& e
     return;
   }
   container.end = describe_end(pod, container, end);
-  if (!work.ending_message.empty() && container.end->message.empty())
-    container.end->message = work.ending_message;
   container.stage = Stage::terminated;
   container.is_ready = container.is_started = false;
   if (container.is_replaced || container.end->finished - container.started >= kLongRun)
@@ -109,7 +107,8 @@ Ending Keeper::describe_end(const Json& pod, const Container& container, const S
 }
 
 // Tells one container to end, if nobody has, and when it will be made to.
-void Keeper::begin_end(const Json& pod, Container& container, Duration grace, std::string why) {
+void Keeper::begin_end(const Json& pod, Container& container, Duration grace,
+                       const std::string& why) {
   Work& work = work_of(container);
   const Time kill_at = tools_.clock.now() + grace;
   work.kill_at = work.kill_at ? std::min(*work.kill_at, kill_at) : kill_at;
