@@ -30,6 +30,9 @@ struct CommandEnd {
 CommandEnd run_command(const CommandPlace& place, const CommandOptions& options,
                        guest::Connection& guest, Signals& signals);
 
+// A command in a sandbox that exists: all of `exec`. `verb` is for messages.
+int run_in_sandbox(const std::string& verb, const ExecOptions& options, Signals& signals);
+
 // The exit code that tells the same story.
 int exit_code_of(const guest::Exited& exited);
 

@@ -8,6 +8,7 @@
 #include "cli/controller.h"
 #include "cli/image.h"
 #include "cli/kube.h"
+#include "cli/kube_verbs.h"
 #include "cli/life.h"
 #include "cli/surface.h"
 #include "cli/verbs.h"
@@ -19,13 +20,13 @@ struct Help {
   std::string text;
 };
 
-using Order =
-    std::variant<Help, UpOptions, RunOptions, ExecOptions, LsOptions, InspectOptions, RmOptions,
-                 LogsOptions, AttachOptions, VersionOptions, EnvOptions, DoctorOptions, ImageOrder,
-                 PauseOptions, ResumeOptions, StopOptions, CommitOptions, ForkOptions,
-                 PolicyOptions, StatsOptions, VolumeLsOptions, VolumeRmOptions, ForwardOptions,
-                 PortsOptions, ConfigureOptions, VolumeCreateOptions, ApiServerOptions,
-                 KubectlOptions, BackupOptions, RestoreOptions, ControllerOptions, CrdsOptions>;
+using Order = std::variant<Help, UpOptions, RunOptions, ExecOptions, LsOptions, InspectOptions,
+                           RmOptions, LogsOptions, AttachOptions, VersionOptions, EnvOptions,
+                           DoctorOptions, ImageOrder, PauseOptions, ResumeOptions, StopOptions,
+                           CommitOptions, ForkOptions, PolicyOptions, StatsOptions, VolumeLsOptions,
+                           VolumeRmOptions, ForwardOptions, PortsOptions, ConfigureOptions,
+                           VolumeCreateOptions, ApiServerOptions, KubectlOptions, BackupOptions,
+                           RestoreOptions, ControllerOptions, CrdsOptions, KubeOrder>;
 
 struct CommandLine {
   std::string verb;       // as known to find_verb_help(); empty: none was given

@@ -4,9 +4,8 @@
 
 namespace hearth::cli {
 
-int exec(const ExecOptions& options) {
-  Signals signals = make_command_signals();
-  CommandPlace place{.verb = "exec", .state_dir = options.state_dir, .sandbox = {}};
+int run_in_sandbox(const std::string& verb, const ExecOptions& options, Signals& signals) {
+  CommandPlace place{.verb = verb, .state_dir = options.state_dir, .sandbox = {}};
   linux::Channel channel;
   {
     runtime::RuntimeClient client(options.state_dir);
@@ -16,6 +15,11 @@ int exec(const ExecOptions& options) {
   }
   guest::Connection guest(std::move(channel));
   return run_command(place, options.command, guest, signals).exit_code;
+}
+
+int exec(const ExecOptions& options) {
+  Signals signals = make_command_signals();
+  return run_in_sandbox("exec", options, signals);
 }
 
 }  // namespace hearth::cli

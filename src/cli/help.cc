@@ -11,7 +11,7 @@
 namespace hearth::cli {
 namespace {
 
-constexpr std::array<VerbHelp, 29> kVerbs = {{
+constexpr std::array<VerbHelp, 34> kVerbs = {{
     {.name = "up",
      .summary = "start the engine on this machine and stay until Ctrl-C",
      .usage = "[OPTIONS]",
@@ -209,6 +209,52 @@ Examples:
      .summary = "get images from registries and archives, list and remove them",
      .usage = "VERB [OPTIONS]",
      .footer = {}},
+    {.name = "get",
+     .summary = "list objects of the Kubernetes API, or show one",
+     .usage = "[OPTIONS] KIND [NAME]",
+     .footer =
+         R"(KIND is sandboxes, claims, pools, templates, pods, or any other name of a kind that the
+cluster has, with its group behind a dot where two have the same. Nothing found is no
+error. What runs on this machine, with or without an object, is listed by 'hearth ls'.
+
+Examples:
+  hearth get claims -A
+  hearth get pool py -o yaml
+  hearth get sandboxes -l app=web -w
+  hearth get pods --kubeconfig ~/.kube/config --context staging)"},
+    {.name = "describe",
+     .summary = "tell the story of an object: what it is, what belongs to it, what happened",
+     .usage = "[OPTIONS] KIND NAME",
+     .footer =
+         R"(Events are those of the object and of what it has made, newest last; '!' is a warning.
+
+Examples:
+  hearth describe claim s-42
+  hearth describe pool py)"},
+    {.name = "claim",
+     .summary = "take a sandbox from a pool, and perhaps run a command in it",
+     .usage = "[OPTIONS] POOL [-- COMMAND [ARGUMENT...]] | ls | delete NAME...",
+     .footer =
+         R"(Waits until the sandbox is ready, and prints its name, its address and how long it took. A
+claim that fails, or is interrupted, is deleted. --ttl counts by the clock of this machine.
+'hearth claim create POOL' is the same, for a pool that is called 'ls' or 'delete'.
+
+Exit codes with a command are those of 'hearth run'; 128+N when signal N ended the wait.
+
+Examples:
+  hearth claim py
+  hearth claim py --rm -- python3 -c 'print(6 * 7)'
+  hearth claim py --rm -it
+  hearth claim py --name s-42 --ttl 10m -e TENANT=alice --label team=a
+  name=$(hearth claim py -o name); hearth claim delete "$name")"},
+    {.name = "pool",
+     .summary = "make, list, scale and delete pools of sandboxes that wait for claims",
+     .usage = "ls | create NAME --template NAME | scale NAME N | delete NAME...",
+     .footer = {}},
+    {.name = "template",
+     .summary = "make, list, show and delete what sandboxes of pools are made of",
+     .usage = "ls | create NAME --image IMAGE | show NAME | delete NAME...",
+     .footer = {}},
     {.name = "kubectl",
      .summary = "run kubectl against the engine's Kubernetes API",
      .usage = "[ARGUMENT...]",
@@ -301,7 +347,9 @@ std::span<const VerbHelp> all_verbs() {
 const VerbHelp* find_verb_help(std::string_view name) {
   if (name == "ps") name = "ls";
   const auto* const found = std::ranges::find(kVerbs, name, &VerbHelp::name);
-  return found == kVerbs.end() ? find_image_verb_help(name) : found;
+  if (found != kVerbs.end()) return found;
+  const VerbHelp* const of_image = find_image_verb_help(name);
+  return of_image == nullptr ? find_kube_verb_help(name) : of_image;
 }
 
 std::string overview() {

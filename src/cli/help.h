@@ -29,6 +29,12 @@ const VerbHelp* find_image_verb_help(std::string_view name);
 // `hearth image --help`.
 std::string image_overview();
 
+// Of "pool create" and its like; null for what is none. find_verb_help() knows them too.
+const VerbHelp* find_kube_verb_help(std::string_view name);
+
+// `hearth pool --help`, `hearth template --help`.
+std::string group_overview(std::string_view group);
+
 // "there is no verb 'ruin'; did you mean 'run'?"
 std::string describe_unknown_verb(std::string_view word);
 

@@ -67,4 +67,11 @@ Order parse_restore(const CommandLine& line);
 Order parse_controller(const CommandLine& line);
 Order parse_crds(const CommandLine& line);
 
+// Of the verbs in kube_verbs.h.
+Order parse_get(const CommandLine& line);
+Order parse_describe(const CommandLine& line);
+Order parse_claim(const CommandLine& line);
+Order parse_pool(const CommandLine& line);
+Order parse_template(const CommandLine& line);
+
 }  // namespace hearth::cli
