@@ -2,7 +2,8 @@
 //
 // Threads: one, and for `up` also: one serves metrics, one asks the runtime on its behalf, those of
 // the Kubernetes API (apiserver/server.h, cli/kube_endpoint.cc), and at the end one waits for the
-// runtime to finish while the main thread goes on answering signals.
+// runtime to finish while the main thread goes on answering signals. `claim` has one that hears
+// signals while it waits.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -283,9 +283,9 @@ Json make_claim(const ClaimOptions& options, const std::string& ns, Time now) {
   if (!environment.empty()) spec["env"] = std::move(environment);
   if (options.ttl) spec["lifecycle"] = lifecycle_of(*options.ttl, now);
   if (!options.when_empty.empty()) spec["whenEmpty"] = options.when_empty;
-  // Who stands in line for us gives up when we do.
+  // Who stands in line for us gives up soon after us; that wait counts from a whole second.
   if (options.when_empty == "Wait" && options.wait > Duration::zero())
-    spec["waitSeconds"] = std::chrono::ceil<std::chrono::seconds>(options.wait).count();
+    spec["waitSeconds"] = std::chrono::ceil<std::chrono::seconds>(options.wait).count() + 1;
   return model::JsonObject{{"apiVersion", client::kSandboxClaims.api_version()},
                            {"kind", "SandboxClaim"},
                            {"metadata", std::move(metadata)},

@@ -112,17 +112,18 @@ std::vector<std::string> group_versions(const FetchJson& fetch) {
 [[noreturn]] void fail_unknown(std::string_view word, const std::vector<ApiKind>& kinds) {
   std::vector<std::string> names = {"sandboxes", "claims", "pools", "templates", "pods"};
   for (const ApiKind& kind : kinds) {
-    const bool is_known = std::ranges::any_of(known_kinds(), [&](const ApiKind& known) {
-      return known.resource.plural == kind.resource.plural &&
-             known.resource.group == kind.resource.group;
-    });
-    const bool is_double = std::ranges::any_of(kinds, [&](const ApiKind& other) {
+    const auto has_its_plural = [&](const ApiKind& other) {
       return &other != &kind && other.resource.plural == kind.resource.plural;
-    });
-    if (!is_known)
-      names.push_back(is_double && !kind.resource.group.empty()
-                          ? kind.resource.plural + "." + kind.resource.group
-                          : kind.resource.plural);
+    };
+    const auto is_it = [&](const ApiKind& other) {
+      return has_its_plural(other) && other.resource.group == kind.resource.group;
+    };
+    if (std::ranges::any_of(known_kinds(), is_it)) continue;
+    const bool is_double = std::ranges::any_of(kinds, has_its_plural) ||
+                           std::ranges::any_of(known_kinds(), has_its_plural);
+    const model::GroupResource name{.group = is_double ? kind.resource.group : "",
+                                    .resource = kind.resource.plural};
+    names.push_back(name.text());
   }
   std::ranges::sort(names.begin() + 5, names.end());
   std::vector<std::string_view> views(names.begin(), names.end());

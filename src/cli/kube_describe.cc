@@ -353,7 +353,7 @@ Time moment_of(const Json& event) {
   look({"series", "lastObservedTime"});
   look({"deprecatedLastTimestamp"});
   look({"eventTime"});
-  look({"metadata", "creationTimestamp"});
+  if (last == Time{}) look({"metadata", "creationTimestamp"});
   return last;
 }
 

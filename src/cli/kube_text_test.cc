@@ -107,7 +107,7 @@ TEST(KubeTextTest, AClaimIsWhatWasAskedFor) {
   EXPECT_TRUE(model::is_same(claim, json(R"({
     "apiVersion": "extensions.agents.x-k8s.io/v1beta1", "kind": "SandboxClaim",
     "metadata": {"name": "c", "namespace": "team", "labels": {"k": "v"}},
-    "spec": {"warmPoolRef": {"name": "py"}, "whenEmpty": "Wait", "waitSeconds": 30,
+    "spec": {"warmPoolRef": {"name": "py"}, "whenEmpty": "Wait", "waitSeconds": 31,
              "env": [{"name": "A", "value": "b=c"}, {"name": "E", "value": ""}],
              "lifecycle": {"shutdownTime": "2026-01-02T03:04:07Z", "shutdownPolicy": "Delete"}}})")))
       << model::to_text(claim);
