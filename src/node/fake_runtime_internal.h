@@ -36,9 +36,7 @@ class FakeRuntime final : public runtime::Runtime {
   std::vector<runtime::Sandbox> list() override { return {}; }
   void pause(const std::string&) override { refuse(); }
   void resume(const std::string&) override { refuse(); }
-  void configure(const std::string&, const runtime::Belongings&) override {
-    refuse();
-  }
+  void configure(const std::string&, const runtime::Belongings&) override { refuse(); }
   void keep_log(const std::string&) override { refuse(); }
   std::vector<runtime::LogFile> open_log(const std::string&) override { refuse(); }
   void set_policy(const std::string&, const network::Policy&) override { refuse(); }
