@@ -56,19 +56,14 @@ class Fields {
   std::vector<Row> rows_;
 };
 
-std::vector<std::string> texts_of(const JsonArray* array) {
+// The texts in an array, or those that its objects have as `member`.
+std::vector<std::string> texts_of(const JsonArray* array, std::string_view member = {}) {
   std::vector<std::string> texts;
   if (array == nullptr) return texts;
   for (const Json& value : *array)
-    if (value.is_string()) texts.emplace_back(value.as_string());
-  return texts;
-}
-
-// Of pods, where each is an object.
-std::vector<std::string> members_of(const JsonArray* array, std::string_view member) {
-  std::vector<std::string> texts;
-  if (array == nullptr) return texts;
-  for (const Json& value : *array) texts.push_back(text_of(text_at(value, {member})));
+    if (const Json* text = member.empty() ? &value : find(value, {member});
+        text && text->is_string())
+      texts.emplace_back(text->as_string());
   return texts;
 }
 
@@ -122,7 +117,7 @@ void add_sandbox(Fields& fields, const Json& object, Time now) {
   fields.add("Containers",
              containers_text(array_at(object, {"spec", "podTemplate", "spec", "containers"})));
   fields.add("Volumes",
-             joined(members_of(array_at(object, {"spec", "volumeClaimTemplates"}), "name")));
+             joined(texts_of(array_at(object, {"spec", "volumeClaimTemplates"}), "name")));
   const std::string_view end = text_at(object, {"spec", "shutdownTime"});
   if (!end.empty()) fields.add("Ends", moment_text(end, now));
   fields.add("Launch", text_of(model::label_of(object, model::kLaunchTypeLabel)));
@@ -136,8 +131,8 @@ void add_claim(Fields& fields, const Json& object, Time now) {
   fields.add("Template", text_of(text_at(object, {"spec", "sandboxTemplateRef", "name"})));
   fields.add("When empty", text_of(text_at(object, {"spec", "whenEmpty"})));
   // Values may be secrets.
-  fields.add("Environment", joined(members_of(array_at(object, {"spec", "env"}), "name")));
-  fields.add("Files", joined(members_of(array_at(object, {"spec", "files"}), "path")));
+  fields.add("Environment", joined(texts_of(array_at(object, {"spec", "env"}), "name")));
+  fields.add("Files", joined(texts_of(array_at(object, {"spec", "files"}), "path")));
   const std::string_view end = text_at(object, {"spec", "lifecycle", "shutdownTime"});
   if (!end.empty()) fields.add("Ends", moment_text(end, now));
   if (const auto lease = number_at(object, {"spec", "lifecycle", "leaseDurationSeconds"}))
@@ -153,27 +148,36 @@ std::string members_text(const Json& pool) {
                      number_at(pool, {"spec", "replicas"}).value_or(1));
 }
 
-void add_pool(Fields& fields, const Json& object) {
+void add_pool(Fields& fields, const Json& object, Time /*now*/) {
   fields.add("Template", text_of(text_at(object, {"spec", "sandboxTemplateRef", "name"})));
   fields.add("Members", members_text(object));
   fields.add("Update", text_of(text_at(object, {"spec", "updateStrategy", "type"})));
 }
 
-void add_template(Fields& fields, const Json& object) {
+void add_template(Fields& fields, const Json& object, Time /*now*/) {
   fields.add("Containers",
              containers_text(array_at(object, {"spec", "podTemplate", "spec", "containers"})));
   fields.add("Volumes",
-             joined(members_of(array_at(object, {"spec", "volumeClaimTemplates"}), "name")));
+             joined(texts_of(array_at(object, {"spec", "volumeClaimTemplates"}), "name")));
   fields.add("Service", model::is_true_at(object, {"spec", "service"}) ? "yes" : "no");
   fields.add("Network", text_of(text_at(object, {"spec", "networkPolicyManagement"})));
   fields.add("Claims' env", text_of(text_at(object, {"spec", "envVarsInjectionPolicy"})));
 }
 
-void add_pod(Fields& fields, const Json& object) {
+void add_pod(Fields& fields, const Json& object, Time /*now*/) {
   fields.add("Phase", text_of(text_at(object, {"status", "phase"})));
   fields.add("Containers", containers_text(array_at(object, {"spec", "containers"})));
-  fields.add("Address", joined(members_of(array_at(object, {"status", "podIPs"}), "ip")));
+  fields.add("Address", joined(texts_of(array_at(object, {"status", "podIPs"}), "ip")));
   fields.add("Node", text_of(text_at(object, {"spec", "nodeName"})));
+}
+
+// Null for a kind whose spec is shown as it is.
+void (*find_own_fields(std::string_view kind))(Fields&, const Json&, Time) {
+  if (kind == "Sandbox") return add_sandbox;
+  if (kind == "SandboxClaim") return add_claim;
+  if (kind == "SandboxWarmPool") return add_pool;
+  if (kind == "SandboxTemplate") return add_template;
+  return kind == "Pod" ? add_pod : nullptr;
 }
 
 std::string head_text(const ApiKind& kind, const Json& object, Time now) {
@@ -189,17 +193,8 @@ std::string head_text(const ApiKind& kind, const Json& object, Time now) {
   fields.add("Labels", labels);
   if (const auto owner = model::controller_of(object))
     fields.add("Owner", owner->kind + "/" + owner->name);
-  if (kind.kind == "Sandbox") add_sandbox(fields, object, now);
-  if (kind.kind == "SandboxClaim") add_claim(fields, object, now);
-  if (kind.kind == "SandboxWarmPool") add_pool(fields, object);
-  if (kind.kind == "SandboxTemplate") add_template(fields, object);
-  if (kind.kind == "Pod") add_pod(fields, object);
+  if (auto* const add_own = find_own_fields(kind.kind)) add_own(fields, object, now);
   return fields.text();
-}
-
-bool has_own_fields(const ApiKind& kind) {
-  return kind.kind == "Sandbox" || kind.kind == "SandboxClaim" || kind.kind == "SandboxWarmPool" ||
-         kind.kind == "SandboxTemplate" || kind.kind == "Pod";
 }
 
 std::string spec_text(const Json& object) {
@@ -284,21 +279,20 @@ class Relatives {
 
   void add_controlled(const client::ResourceId& resource, const Json& owner,
                       const std::string& selector) {
-    const auto list = attempt([&] {
-      return std::optional(api_.list_all(resource, {.ns = ns_, .label_selector = selector}));
-    });
-    if (!list) return;
-    for (const Json& object : list->items)
+    for (const Json& object : list(resource, selector))
       if (model::is_controlled_by(object, model::uid_of(owner))) found_.push_back({object});
   }
 
   void add_pools_of(std::string_view name) {
-    const auto list = attempt(
-        [&] { return std::optional(api_.list_all(client::kSandboxWarmPools, {.ns = ns_})); });
-    if (!list) return;
-    for (const Json& pool : list->items)
+    for (const Json& pool : list(client::kSandboxWarmPools, {}))
       if (text_at(pool, {"spec", "sandboxTemplateRef", "name"}) == name)
         found_.push_back({.object = pool, .is_child = false});
+  }
+
+  std::vector<Json> list(const client::ResourceId& resource, const std::string& selector) {
+    const client::ListOptions options{.ns = ns_, .label_selector = selector};
+    auto list = attempt([&] { return std::optional(api_.list_all(resource, options)); });
+    return list ? std::move(list->items) : std::vector<Json>();
   }
 
   template <typename F>
@@ -387,7 +381,7 @@ std::string events_text(client::Client& api, const Json& object,
 
 std::string describe(client::Client& api, const ApiKind& kind, const Json& object, Time now) {
   std::string text = head_text(kind, object, now);
-  if (!has_own_fields(kind)) text += spec_text(object);
+  if (find_own_fields(kind.kind) == nullptr) text += spec_text(object);
   text += conditions_text(object, now);
   const std::vector<Related> related = Relatives(api).of(kind, object);
   text += related_text(related, now);
