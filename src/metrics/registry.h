@@ -84,6 +84,7 @@ class Registry {
   Registry() = default;
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
+  ~Registry() = default;
 
   // They live as long as the registry. Names are ours: a wrong one, or one that is taken by
   // something of another kind, is a mistake in the program. Help counts the first time.

@@ -56,6 +56,8 @@ class AllocatorState;
 // One idle sandbox that nobody else is offered while this lives. Destroying it gives it back.
 class Hold {
  public:
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
   Hold(Hold&& other) noexcept = default;
   Hold& operator=(Hold&& other) noexcept;
   ~Hold();

@@ -42,6 +42,7 @@ class Queue {
   explicit Queue(QueueOptions options = {}) : options_(options) {}
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
+  ~Queue() = default;
 
   void add(const model::Key& key);
   // The earliest of several wins; add() makes it now.
