@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <csignal>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -107,6 +108,9 @@ class Simulation final : public ClaimEngine {
 }  // namespace
 
 std::unique_ptr<ClaimEngine> start_simulation() {
+  // As every program with a server in it: a client that has left must not end us, which would leave
+  // the engine beside it running.
+  ::signal(SIGPIPE, SIG_IGN);
   return std::make_unique<Simulation>();
 }
 
