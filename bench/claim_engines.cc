@@ -52,6 +52,8 @@ class HearthUp final : public ClaimEngine {
     add_image();
     undo.release();
   }
+  HearthUp(const HearthUp&) = delete;
+  HearthUp& operator=(const HearthUp&) = delete;
   ~HearthUp() override { end(); }
 
   ApiAddress address() const override { return {port_, token_}; }

@@ -68,6 +68,8 @@ class Simulation final : public ClaimEngine {
     fleet_.start_caches();
     fleet_.start_controllers();
   }
+  Simulation(const Simulation&) = delete;
+  Simulation& operator=(const Simulation&) = delete;
   ~Simulation() override {
     fleet_.stop();
     server_->stop();

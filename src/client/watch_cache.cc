@@ -95,10 +95,10 @@ void WatchCache::add_handlers(CacheHandlers handlers) {
   handlers_.push_back(std::move(handlers));
 }
 
-void WatchCache::add_index(std::string name, IndexFunction function) {
+void WatchCache::add_index(std::string name, const IndexFunction& function) {
   HEARTH_ASSERT(!thread_.joinable());
   indexes_[name];
-  options_.indexes.try_emplace(std::move(name), std::move(function));
+  options_.indexes.try_emplace(std::move(name), function);
 }
 
 void WatchCache::start() {

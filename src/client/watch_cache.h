@@ -64,7 +64,7 @@ class WatchCache {
 
   // Before start(). An index that is there already stays as it is.
   void add_handlers(CacheHandlers handlers);
-  void add_index(std::string name, IndexFunction function);
+  void add_index(std::string name, const IndexFunction& function);
   void start();
   // Idempotent. A list that is under way is waited for. What was read stays readable.
   void stop();
