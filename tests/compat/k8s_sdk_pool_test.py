@@ -112,11 +112,12 @@ class PoolTest(cluster.ClusterTest):
                 first, second = boxes
                 results = await asyncio.gather(*(box.commands.run("hostname") for box in boxes))
                 self.assertEqual([result.stdout.strip() for result in results], [first.sandbox_id, second.sandbox_id])
-                await first.files.write("a.txt", "text")
-                self.assertEqual(await first.files.read("a.txt"), b"text")
-                self.assertTrue(await first.files.exists("a.txt"))
-                self.assertFalse(await second.files.exists("a.txt"))
-                self.assertIn("a.txt", [entry.name for entry in await first.files.list(".")])
+                await first.files.write("notes/a.txt", "text")
+                self.assertEqual(await first.files.read("notes/a.txt"), b"text")
+                self.assertTrue(await first.files.exists("notes/a.txt"))
+                self.assertFalse(await second.files.exists("notes/a.txt"))
+                # Of a folder by name: httpx makes /list of /list/. before it asks.
+                self.assertEqual([entry.name for entry in await first.files.list("notes")], ["a.txt"])
                 again = await client.get_sandbox(first.claim_name, self.namespace)
                 self.assertEqual(again.sandbox_id, first.sandbox_id)
                 self.assertEqual(sorted(await client.list_all_sandboxes(self.namespace)), sorted(box.claim_name for box in boxes))
