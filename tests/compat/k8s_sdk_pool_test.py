@@ -121,12 +121,14 @@ class PoolTest(cluster.ClusterTest):
                 again = await client.get_sandbox(first.claim_name, self.namespace)
                 self.assertEqual(again.sandbox_id, first.sandbox_id)
                 self.assertEqual(sorted(await client.list_all_sandboxes(self.namespace)), sorted(box.claim_name for box in boxes))
+                # Before the end: a handle forgets its claim then.
+                names = [(box.claim_name, box.sandbox_id) for box in boxes]
                 for box in boxes:
                     await box.terminate()
-                return boxes
-        for box in asyncio.run(live()):
-            self.wait_gone("SandboxClaim", box.claim_name)
-            self.wait_gone("Pod", box.sandbox_id)
+                return names
+        for claim_name, sandbox in asyncio.run(live()):
+            self.wait_gone("SandboxClaim", claim_name)
+            self.wait_gone("Pod", sandbox)
 
 
 if __name__ == "__main__":

@@ -217,7 +217,7 @@ source: {{component: compat}}
         self.assertRegex(self.does("explain", "pod.spec.containers"), r"FIELD: containers <\[\]Container>\n(.*\n)*  image\t<string>")
         self.assertIn("doesn't have a resource type", self.refused("explain", "nothing"))
         self.assertIn("does not exist", self.refused("explain", "sandbox.spec.nothing"))
-        self.assertRegex(self.does("explain", "swp", "--recursive"), r"  spec\t<Object>.*\n    replicas\t<integer>")
+        self.assertRegex(self.does("explain", "swp", "--recursive"), r"(?s)  spec\t<Object>.*\n    replicas\t<integer>")
 
     def test_what_is_served(self):
         resources = self.does("api-resources", "--no-headers")
