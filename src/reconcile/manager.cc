@@ -44,7 +44,7 @@ client::WatchCache& Manager::cache(const client::ResourceId& resource,
     kept->cache = std::make_unique<client::WatchCache>(client_, resource, options);
   }
   HEARTH_ASSERT(says_nothing(options) || says_the_same(options, kept->options));
-  for (auto& [name, function] : indexes) kept->cache->add_index(name, std::move(function));
+  for (const auto& [name, function] : indexes) kept->cache->add_index(name, function);
   return *kept->cache;
 }
 
