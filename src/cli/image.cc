@@ -15,28 +15,13 @@
 #include "cli/json_object.h"
 #include "cli/table.h"
 #include "cli/values.h"
+#include "node/runtime_sink.h"
 #include "registry/load.h"
 #include "registry/pull.h"
 #include "runtime/client.h"
 
 namespace hearth::cli {
 namespace {
-
-// The runtime's store, behind its socket.
-class RuntimeSink final : public registry::Sink {
- public:
-  explicit RuntimeSink(runtime::RuntimeClient& runtime) : runtime_(runtime) {}
-
-  bool has_layer(const std::string& diff_id) override { return runtime_.has_layer(diff_id); }
-  std::string add_layer(int blob_fd, const image::LayerBlob& blob) override {
-    return runtime_.add_layer(blob_fd, blob);
-  }
-  std::string add_folder(int dir_fd) override { return runtime_.add_folder(dir_fd); }
-  void put_image(const image::Image& image) override { runtime_.put_image(image); }
-
- private:
-  runtime::RuntimeClient& runtime_;
-};
 
 // Of an environment variable; empty when there is none.
 std::string variable(const char* name) {
@@ -101,7 +86,7 @@ int Perform::operator()(const ImagePullOptions& options) const {
     pull.credentials = {.username = options.user, .password = read_password()};
   }
   runtime::RuntimeClient runtime(options.state_dir);
-  RuntimeSink sink(runtime);
+  node::RuntimeSink sink(runtime);
   const auto progress = make_progress(progress_kind(stderr, options.quiet), stderr);
   for (const registry::Reference& reference : references) {
     std::puts(registry::pull(reference, pull, sink, *progress).name.c_str());
@@ -114,7 +99,7 @@ int Perform::operator()(const ImageLoadOptions& options) const {
     fail(Code::invalid, "name a file, or pipe an archive in");
   }
   runtime::RuntimeClient runtime(options.state_dir);
-  RuntimeSink sink(runtime);
+  node::RuntimeSink sink(runtime);
   const auto progress = make_progress(progress_kind(stderr, options.quiet), stderr);
   const registry::LoadOptions load{.scratch = downloads_folder(), .name = options.name};
   for (const std::string& name : registry::load(options.path, load, sink, *progress)) {
@@ -128,7 +113,7 @@ int Perform::operator()(const ImageImportOptions& options) const {
       .scratch = downloads_folder(), .name = options.name, .config = options.config};
   full_image_name(options.name);  // before anything takes long
   runtime::RuntimeClient runtime(options.state_dir);
-  RuntimeSink sink(runtime);
+  node::RuntimeSink sink(runtime);
   const auto progress = make_progress(progress_kind(stderr, options.quiet), stderr);
   image::Image image;
   if (options.debian.suite.empty()) {

@@ -12,6 +12,7 @@
 #include "base/time_text.h"
 #include "client/kinds.h"
 #include "model/meta.h"
+#include "node/runtime_sink.h"
 #include "runtime/client.h"
 
 namespace hearth::node {
@@ -28,21 +29,6 @@ constexpr Duration kListLife = seconds(2);
 // "Always" asks the registry whether a tag has moved; not for each of a hundred pods at once.
 constexpr Duration kFreshFor = seconds(10);
 constexpr std::size_t kMostRemembered = 10000;
-
-class RuntimeSink final : public registry::Sink {
- public:
-  explicit RuntimeSink(runtime::RuntimeClient& runtime) : runtime_(runtime) {}
-
-  bool has_layer(const std::string& diff_id) override { return runtime_.has_layer(diff_id); }
-  std::string add_layer(int blob_fd, const image::LayerBlob& blob) override {
-    return runtime_.add_layer(blob_fd, blob);
-  }
-  std::string add_folder(int dir_fd) override { return runtime_.add_folder(dir_fd); }
-  void put_image(const image::Image& image) override { runtime_.put_image(image); }
-
- private:
-  runtime::RuntimeClient& runtime_;
-};
 
 class LogProgress final : public registry::Progress {
  public:
