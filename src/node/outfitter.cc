@@ -34,6 +34,8 @@ guest::Configuration configuration_of(const pool::Outfit& outfit) {
   guest::Configuration configuration;
   configuration.environment = outfit.environment;
   configuration.directory = outfit.directory;
+  configuration.user = outfit.user;
+  configuration.token = outfit.token;
   for (const pool::OutfitFile& file : outfit.files)
     configuration.files.push_back(
         {.path = file.path, .content = file.content, .mode = file.mode, .user = {}});

@@ -26,11 +26,14 @@ struct Outfit {
   std::string container;                 // empty: the first
   std::vector<std::string> environment;  // NAME=value
   std::string directory;                 // empty: as it is
+  std::string user;                      // whom commands run as; empty: as it is
+  std::string token;                     // that surfaces ask for; empty: as it is
   std::vector<OutfitFile> files;
   std::vector<OutfitVolume> volumes;
 
   bool is_empty() const {
-    return environment.empty() && directory.empty() && files.empty() && volumes.empty();
+    return environment.empty() && directory.empty() && user.empty() && token.empty() &&
+           files.empty() && volumes.empty();
   }
 };
 
