@@ -7,6 +7,7 @@
 #include "node/node_object.h"
 #include "node/outfitter.h"
 #include "node/pods.h"
+#include "node/policy_keeper.h"
 #include "node/provisioner.h"
 #include "node/runtime_pool.h"
 #include "reconcile/controller.h"
@@ -81,6 +82,8 @@ struct Agent::State {
         talks(kTalks),
         events(api, clock, {.controller = "hearth-node", .instance = given.node_name}),
         cache(api, client::kPods, pods_of(given.node_name)),
+        services(api, client::kServices),
+        policies(api, runtime, cache, services),
         tools{.client = api,
               .runtime = runtime,
               .planner = planner,
@@ -92,7 +95,8 @@ struct Agent::State {
               .events = events,
               .clock = clock,
               .host_address = given.host_address,
-              .wake = [this](const model::Key& key) { controller.queue().add(key); }},
+              .wake = [this](const model::Key& key) { controller.queue().add(key); },
+              .first_policy = [this](const Json& pod) { return policies.first_policy(pod); }},
         pods(tools, cache),
         controller(pods, {.name = "node-pods", .workers = given.workers}),
         unbound(api, client::kPods, pods_of("")),
@@ -117,6 +121,8 @@ struct Agent::State {
   Errands talks;
   reconcile::EventRecorder events;
   client::WatchCache cache;
+  client::WatchCache services;
+  PolicyKeeper policies;
   Ends ends;
   Tools tools;
   Pods pods;
@@ -140,12 +146,14 @@ void Agent::start() {
   state_->reporter.start();
   state_->storage.provisioner.furnish();
   state_->cache.start();
+  state_->services.start();
   if (state_->options.binds) state_->unbound.start();
   if (!state_->cache.wait_synced(kSyncPatience))
     fail(Code::timeout, "the pods of node '{}' could not be listed within a minute",
          state_->options.node_name);
   state_->storage.manager.start_caches(kSyncPatience);
   state_->storage.manager.start_controllers();
+  if (state_->options.has_network) state_->policies.start();
   state_->pods.adopt();
   state_->controller.start();
   if (state_->options.binds) state_->binding.start();
@@ -161,6 +169,8 @@ void Agent::stop() {
   state_->binding.stop();
   state_->unbound.stop();
   state_->controller.stop();
+  state_->policies.stop();
+  state_->services.stop();
   state_->cache.stop();
   state_->ends.stop();
   state_->downloads.stop();

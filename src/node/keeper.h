@@ -44,6 +44,8 @@ struct Tools {
   const Clock& clock;
   std::string host_address;
   std::function<void(const model::Key& key)> wake;  // thread-safe
+  // What a pod with a network begins with. None: as planned.
+  std::function<network::Policy(const Json& pod)> first_policy = {};
 };
 
 class Keeper {

@@ -136,6 +136,7 @@ ContainerPlan Keeper::make_plan(const Json& pod, const Container& container, uns
   plan.sandbox.id = name_sandbox(uid_, container.name, attempt).id();
   plan.sandbox.hostname = hostname_of(pod);
   if (!sandboxes_.empty()) plan.sandbox.joins = *sandboxes_.begin();
+  if (plan.sandbox.network && tools_.first_policy) plan.sandbox.network = tools_.first_policy(pod);
   plan.command.detached = true;
   plan.command.main = true;
   return plan;

@@ -1,0 +1,224 @@
+#include "node/policy_keeper.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "client/kinds.h"
+#include "node/pod_status.h"
+
+namespace hearth::node {
+namespace {
+
+using model::text_at;
+
+constexpr Duration kSyncPatience = std::chrono::minutes(1);
+// Neighbours come and go by the hundred: once for all of them is enough.
+constexpr Duration kPatience = std::chrono::milliseconds(100);
+// Before what could not be set is tried again.
+constexpr Duration kRetryPause = std::chrono::seconds(1);
+
+// The sandboxes of a pod that run now.
+std::set<std::string> running_sandboxes(const Json& pod) {
+  std::set<std::string> ids;
+  for (const char* kind : {"initContainerStatuses", "containerStatuses"}) {
+    const model::JsonArray* all = model::array_at(pod, {"status", kind});
+    if (!all) continue;
+    for (const Json& status : *all) {
+      const std::string_view id = text_at(status, {"containerID"});
+      if (model::find(status, {"state", "running"}) && id.starts_with(kContainerScheme))
+        ids.emplace(id.substr(kContainerScheme.size()));
+    }
+  }
+  return ids;
+}
+
+// Whether others can tell the difference.
+bool is_same_neighbour(const Json& before, const Json& now) {
+  const auto same = [&](model::Path path) {
+    const Json* left = model::find(before, path);
+    const Json* right = model::find(now, path);
+    return (!left && !right) || (left && right && *left == *right);
+  };
+  return same({"metadata", "labels"}) && address_of_pod(before) == address_of_pod(now);
+}
+
+bool is_same_to_us(const Json& before, const Json& now) {
+  return is_same_neighbour(before, now) && running_sandboxes(before) == running_sandboxes(now);
+}
+
+}  // namespace
+
+PolicyKeeper::PolicyKeeper(client::Client& client, runtime::Runtime& runtime,
+                           client::WatchCache& pods, client::WatchCache& services)
+    : client_(client),
+      runtime_(runtime),
+      pods_(pods),
+      services_(services),
+      policies_(client, client::kNetworkPolicies),
+      namespaces_(client, client::kNamespaces) {
+  const auto urgent = [this](const client::Object&) { note_all(/*is_urgent=*/true); };
+  const auto changed = [this](const client::Object& before, const client::Object& now) {
+    const Json* left = model::find(*before, {"spec"});
+    const Json* right = model::find(*now, {"spec"});
+    if (left && right && *left == *right) return;
+    note_all(/*is_urgent=*/true);
+  };
+  policies_.add_handlers({.on_add = urgent, .on_update = changed, .on_delete = urgent});
+  services_.add_handlers({.on_add = urgent, .on_update = changed, .on_delete = urgent});
+  namespaces_.add_handlers(
+      {.on_add = urgent,
+       .on_update = [this](const client::Object& before, const client::Object& now) {
+         if (!is_same_neighbour(*before, *now)) note_all(/*is_urgent=*/true);
+       }});
+  pods_.add_handlers({.on_add = [this](const client::Object& now) { note_pod(*now, true); },
+                      .on_update =
+                          [this](const client::Object& before, const client::Object& now) {
+                            if (!is_same_to_us(*before, *now))
+                              note_pod(*now, !is_same_neighbour(*before, *now));
+                          },
+                      .on_delete =
+                          [this](const client::Object& last) {
+                            const std::lock_guard lock(mutex_);
+                            applied_.erase(std::string(model::uid_of(*last)));
+                            has_all_changed_ = true;
+                            news_.notify_one();
+                          }});
+}
+
+void PolicyKeeper::start() {
+  policies_.start();
+  namespaces_.start();
+  for (const client::WatchCache* cache : {&policies_, &namespaces_, &services_, &pods_})
+    if (!cache->wait_synced(kSyncPatience))
+      fail(Code::timeout, "network policies could not be listed within a minute");
+  look_around();
+  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+}
+
+void PolicyKeeper::stop() {
+  thread_ = {};
+  policies_.stop();
+  namespaces_.stop();
+}
+
+network::Policy PolicyKeeper::first_policy(const Json& pod) {
+  const std::string_view ns = model::namespace_of(pod);
+  std::vector<client::Object> policies;
+  for (client::Object& known : policies_.list())
+    if (model::namespace_of(*known) != ns) policies.push_back(std::move(known));
+  client::ListOptions options;
+  options.ns = ns;
+  for (Json& fresh : client_.list_all(client::kNetworkPolicies, options).items)
+    policies.push_back(std::make_shared<const Json>(std::move(fresh)));
+  network::Policy policy = NetworkPolicies(policies).policy_for(pod, *around());
+  const std::lock_guard lock(mutex_);
+  // A container that joins others does not change what is in force for them.
+  applied_.try_emplace(std::string(model::uid_of(pod)), Applied{.policy = policy});
+  return policy;
+}
+
+void PolicyKeeper::note_pod(const Json& pod, bool is_neighbourly) {
+  const std::lock_guard lock(mutex_);
+  changed_.insert(model::key_of(pod));
+  has_all_changed_ |= is_neighbourly && address_of_pod(pod) != 0;
+  // One that ended has an address no longer.
+  has_all_changed_ |= is_neighbourly && !text_at(pod, {"status", "podIP"}).empty();
+  news_.notify_one();
+}
+
+void PolicyKeeper::note_all(bool is_urgent) {
+  const std::lock_guard lock(mutex_);
+  has_all_changed_ = true;
+  is_urgent_ |= is_urgent;
+  news_.notify_one();
+}
+
+std::shared_ptr<const Neighbourhood> PolicyKeeper::around() {
+  const std::lock_guard lock(mutex_);
+  if (!around_) fail(Code::unavailable, "the neighbours of pods are not known yet");
+  return around_;
+}
+
+void PolicyKeeper::look_around() {
+  auto now =
+      std::make_shared<const Neighbourhood>(pods_.list(), namespaces_.list(), services_.list());
+  const std::lock_guard lock(mutex_);
+  around_ = std::move(now);
+  known_ = std::make_shared<const NetworkPolicies>(policies_.list());
+}
+
+void PolicyKeeper::run(const std::stop_token& stop) {
+  auto next_round = std::chrono::steady_clock::now();
+  while (!stop.stop_requested()) {
+    std::set<model::Key> changed;
+    bool is_for_all = false;
+    {
+      std::unique_lock lock(mutex_);
+      const auto is_any = [&] { return !changed_.empty() || has_all_changed_; };
+      if (!news_.wait(lock, stop, is_any)) return;
+      if (changed_.empty() && !is_urgent_)
+        news_.wait_until(lock, stop, next_round, [&] { return !changed_.empty() || is_urgent_; });
+      is_for_all =
+          has_all_changed_ && (is_urgent_ || std::chrono::steady_clock::now() >= next_round);
+      if (is_for_all) has_all_changed_ = is_urgent_ = false;
+      changed = std::exchange(changed_, {});
+    }
+    try {
+      if (is_for_all) {
+        next_round = std::chrono::steady_clock::now() + kPatience;
+        look_around();
+        apply_all();
+        continue;
+      }
+      for (const model::Key& key : changed)
+        if (const client::Object pod = pods_.find(key.ns, key.name)) apply(*pod);
+    } catch (const std::exception& error) {
+      log::error("network policies could not be set; trying again", {{"error", error.what()}});
+      std::unique_lock lock(mutex_);
+      has_all_changed_ = is_urgent_ = true;
+      news_.wait_for(lock, stop, kRetryPause, [] { return false; });
+    }
+  }
+}
+
+void PolicyKeeper::apply_all() {
+  std::set<std::string, std::less<>> living;
+  for (const client::Object& pod : pods_.list()) {
+    living.emplace(model::uid_of(*pod));
+    apply(*pod);
+  }
+  const std::lock_guard lock(mutex_);
+  std::erase_if(applied_, [&](const auto& one) { return !living.contains(one.first); });
+}
+
+void PolicyKeeper::apply(const Json& pod) {
+  const std::set<std::string> sandboxes = running_sandboxes(pod);
+  if (sandboxes.empty()) return;
+  const network::Policy policy = known_->policy_for(pod, *around());
+  const std::string uid(model::uid_of(pod));
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = applied_.find(uid);
+    if (found != applied_.end() && found->second.policy == policy) {
+      if (found->second.sandboxes == sandboxes) return;
+      // As it was made, and nothing has changed since.
+      if (found->second.sandboxes.empty() && sandboxes.size() == 1) {
+        found->second.sandboxes = sandboxes;
+        return;
+      }
+    }
+  }
+  for (const std::string& id : sandboxes) {
+    try {
+      runtime_.set_policy(id, policy);
+    } catch (const Error& error) {
+      // Gone by now, or without a network.
+      if (error.code() != Code::not_found && error.code() != Code::invalid) throw;
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  applied_[uid] = {.policy = policy, .sandboxes = sandboxes};
+}
+
+}  // namespace hearth::node

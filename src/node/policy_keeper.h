@@ -1,0 +1,74 @@
+// Keeps the network policies of this node's pods as NetworkPolicies, Services and neighbours say.
+//
+// A pod begins with the right one: first_policy() asks the API for the NetworkPolicies of its
+// namespace, since a watch may be behind whoever made both. Changes follow on a thread of its own:
+// those of a policy or of the pod itself at once, those of its neighbours some at a time.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "client/watch_cache.h"
+#include "model/meta.h"
+#include "network/policy.h"
+#include "node/network_policy.h"
+#include "runtime/runtime.h"
+
+namespace hearth::node {
+
+class PolicyKeeper {
+ public:
+  // All must outlive it. The caches are not started yet; whoever made them starts them.
+  PolicyKeeper(client::Client& client, runtime::Runtime& runtime, client::WatchCache& pods,
+               client::WatchCache& services);
+  PolicyKeeper(const PolicyKeeper&) = delete;
+  PolicyKeeper& operator=(const PolicyKeeper&) = delete;
+  ~PolicyKeeper() { stop(); }
+
+  // When the caches have synced. Throws Error(timeout).
+  void start();
+  // Idempotent.
+  void stop();
+
+  // For a container that is about to be made. Throws Error, also StatusError.
+  network::Policy first_policy(const Json& pod);
+
+ private:
+  // What is in force, as far as we know.
+  struct Applied {
+    network::Policy policy;
+    std::set<std::string> sandboxes;  // empty: of those that are being made
+  };
+
+  void note_pod(const Json& pod, bool is_neighbourly);
+  void note_all(bool is_urgent);
+  void run(const std::stop_token& stop);
+  void look_around();
+  void apply_all();
+  void apply(const Json& pod);
+  std::shared_ptr<const Neighbourhood> around();
+
+  client::Client& client_;
+  runtime::Runtime& runtime_;
+  client::WatchCache& pods_;
+  client::WatchCache& services_;
+  client::WatchCache policies_;
+  client::WatchCache namespaces_;
+
+  std::mutex mutex_;  // guards what follows, down to the thread
+  std::condition_variable_any news_;
+  std::set<model::Key> changed_;
+  bool has_all_changed_ = false;  // neighbours may mean something else for everybody
+  bool is_urgent_ = false;
+  std::shared_ptr<const Neighbourhood> around_;
+  std::map<std::string, Applied, std::less<>> applied_;  // by the pod's uid
+  std::shared_ptr<const NetworkPolicies> known_;         // the worker's
+  std::jthread thread_;
+};
+
+}  // namespace hearth::node
