@@ -92,6 +92,10 @@ void write_runtime(const Corpus& corpus) {
   corpus.add("open-log", 0, encode(Request(OpenLogRequest{.id = "box"})));
   corpus.add("create-volume", 0,
              encode(Request(CreateVolumeRequest{.name = "cache", .bytes = 1 << 30})));
+  const std::vector<network::Service> services = {
+      {.address = 0x0a600001, .port = 443, .targets = {{.address = 0x0a4d0002, .port = 8000}}}};
+  corpus.add("services", 0,
+             encode(Request(ServicesRequest{.services = services, .name_server = 5300})));
   corpus.add("hello", 1, encode(Reply(Hello{.version = "1.0", .network = "10.0.0.0/16"})));
   corpus.add("sandboxes", 1, encode(Reply(Sandboxes{.all = {{.id = "box"}}})));
   corpus.add("volumes", 1, encode(Reply(VolumeList{.all = {{.name = "cache", .created = {}}}})));

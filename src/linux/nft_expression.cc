@@ -117,6 +117,14 @@ std::string is_in(const std::string& set) {
                     netlink_text(NFTA_LOOKUP_SET, set) + netlink_be32(NFTA_LOOKUP_SREG, NFT_REG_1));
 }
 
+std::string one_in(std::uint32_t many) {
+  return expression("numgen", netlink_be32(NFTA_NG_DREG, NFT_REG_1) +
+                                  netlink_be32(NFTA_NG_MODULUS, many) +
+                                  netlink_be32(NFTA_NG_TYPE, NFT_NG_RANDOM) +
+                                  netlink_be32(NFTA_NG_OFFSET, 0)) +
+         is(number(0));
+}
+
 std::string verdict_of(const std::string& map) {
   return expression("lookup", netlink_text(NFTA_LOOKUP_SET, map) +
                                   netlink_be32(NFTA_LOOKUP_SREG, NFT_REG_1) +

@@ -27,6 +27,8 @@ std::string is_not(std::string_view bytes);
 std::string at_least(std::string_view bytes);
 std::string at_most(std::string_view bytes);
 std::string is_in(const std::string& set);
+// By chance, for one packet in so many.
+std::string one_in(std::uint32_t many);
 // Ends with the verdict that the map has for it, if it has one.
 std::string verdict_of(const std::string& map);
 

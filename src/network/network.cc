@@ -45,6 +45,8 @@ class Network::State {
   std::size_t start();
   Slot attach(int netns_fd, const Policy& policy);
   void set_policy(std::uint32_t index, const Policy& policy);
+  void set_services(const std::vector<Service>& services);
+  void set_name_server(std::uint16_t port);
   void release(std::uint32_t index);
   Traffic traffic(std::uint32_t index);
   void remove();
@@ -61,6 +63,7 @@ class Network::State {
   std::uint32_t take_index();
   // With table_mutex_ held:
   Living& get_living(std::uint32_t index);
+  void commit(linux::NftBatch& batch, const std::string& what);
   void change(std::uint32_t index, Living& living, const Policy& policy);
   void put_table_back();
 
@@ -73,6 +76,8 @@ class Network::State {
   std::mutex table_mutex_;  // guards what follows; held while the kernel changes the table
   linux::NftSocket nft_;
   std::map<std::uint32_t, Living> living_;
+  std::vector<Service> services_;
+  std::uint16_t name_server_ = 0;
   // Links found by the first adopt(), by address; until start().
   std::optional<std::multimap<std::uint32_t, std::string>> left_behind_;
   // Indexes that were never used go first, then those longest free: addresses rest.
@@ -121,6 +126,8 @@ void Network::State::put_table_back() {
   for (const auto& [index, living] : living_) {
     put_change(batch, spec_, address_of(spec_.pool, index), /*from=*/{}, living.policy);
   }
+  put_services(batch, /*from=*/{}, services_);
+  if (name_server_ != 0) put_name_server(batch, spec_, name_server_);
   nft_.commit(batch, fmt::format("make nftables table '{}'", spec_.name));
 }
 
@@ -166,13 +173,10 @@ Network::State::Living& Network::State::get_living(std::uint32_t index) {
   return found->second;
 }
 
-void Network::State::change(std::uint32_t index, Living& living, const Policy& policy) {
-  linux::NftBatch batch(spec_.name);
-  put_change(batch, spec_, address_of(spec_.pool, index), living.policy, policy);
-  const Policy before = std::exchange(living.policy, policy);
-  OnFailure keep([&] { living.policy = before; });
+// What is to be afterwards is known by now: all of it is put back if need be.
+void Network::State::commit(linux::NftBatch& batch, const std::string& what) {
   try {
-    nft_.commit(batch, fmt::format("set the policy of network slot {}", index));
+    nft_.commit(batch, what);
   } catch (const Error& error) {
     if (error.code() != Code::not_found) throw;
     // Somebody else took things out of our table, or all of it ("nft flush ruleset").
@@ -180,6 +184,14 @@ void Network::State::change(std::uint32_t index, Living& living, const Policy& p
                  {{"table", spec_.name}, {"error", error.what()}});
     put_table_back();
   }
+}
+
+void Network::State::change(std::uint32_t index, Living& living, const Policy& policy) {
+  linux::NftBatch batch(spec_.name);
+  put_change(batch, spec_, address_of(spec_.pool, index), living.policy, policy);
+  const Policy before = std::exchange(living.policy, policy);
+  OnFailure keep([&] { living.policy = before; });
+  commit(batch, fmt::format("set the policy of network slot {}", index));
   keep.release();
 }
 
@@ -187,6 +199,34 @@ void Network::State::set_policy(std::uint32_t index, const Policy& policy) {
   check(policy);
   const std::lock_guard lock(table_mutex_);
   change(index, get_living(index), policy);
+}
+
+void Network::State::set_services(const std::vector<Service>& services) {
+  check(services);
+  for (const Service& service : services)
+    for (const ServiceTarget& target : service.targets)
+      if (!spec_.pool.contains(target.address) || target.address == spec_.gateway)
+        fail(Code::invalid, "service {}: {} is no sandbox's address", address_text(service.address),
+             address_text(target.address));
+  const std::lock_guard lock(table_mutex_);
+  linux::NftBatch batch(spec_.name);
+  put_services(batch, services_, services);
+  if (batch.empty()) return;
+  std::vector<Service> before = std::exchange(services_, services);
+  OnFailure keep([&] { services_ = std::move(before); });
+  commit(batch, "set services");
+  keep.release();
+}
+
+void Network::State::set_name_server(std::uint16_t port) {
+  const std::lock_guard lock(table_mutex_);
+  if (!spec_.resolver || port == name_server_) return;
+  linux::NftBatch batch(spec_.name);
+  put_name_server(batch, spec_, port);
+  const std::uint16_t before = std::exchange(name_server_, port);
+  OnFailure keep([&] { name_server_ = before; });
+  commit(batch, "set the name server");
+  keep.release();
 }
 
 void Network::State::release(std::uint32_t index) {
@@ -234,6 +274,12 @@ Slot Network::attach(int netns_fd, const Policy& policy) {
 }
 void Network::set_policy(std::uint32_t index, const Policy& policy) {
   state_->set_policy(index, policy);
+}
+void Network::set_services(const std::vector<Service>& services) {
+  state_->set_services(services);
+}
+void Network::set_name_server(std::uint16_t port) {
+  state_->set_name_server(port);
 }
 void Network::release(std::uint32_t index) {
   state_->release(index);

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "network/policy.h"
+#include "network/services.h"
 
 namespace hearth::network {
 
@@ -72,6 +73,13 @@ class Network {
   // At once, for packets of established connections too: what is no longer allowed is cut. All or
   // nothing. Throws Error(not_found), Error(invalid).
   void set_policy(std::uint32_t index, const Policy& policy);
+
+  // In the place of those before. Targets are sandboxes' addresses. All or nothing. Throws
+  // Error(invalid).
+  void set_services(const std::vector<Service>& services);
+
+  // Port 53 of the gateway leads to this port of the gateway; 0: to the host's resolver.
+  void set_name_server(std::uint16_t port);
 
   // To be called when nothing holds the sandbox's network namespace any longer: the kernel then
   // removes the links by itself, in its own time. Unknown indexes are success.

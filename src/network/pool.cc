@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/id.h"
+#include "network/services.h"
 
 namespace hearth::network {
 namespace {
@@ -52,7 +53,8 @@ std::vector<Cidr> pool_candidates(std::string_view tag) {
   const auto add = [&](std::uint32_t first, std::uint32_t count) {
     for (std::uint32_t at = 0; at < count; ++at) {
       const std::uint32_t which = (hash_of(tag) + at) % count;
-      candidates.push_back({.address = first + (which << 16), .prefix = 16});
+      const Cidr candidate{.address = first + (which << 16), .prefix = 16};
+      if (!candidate.overlaps(kServiceRange)) candidates.push_back(candidate);
     }
   };
   add(0x0a000000, 256);  // 10.0.0.0/8

@@ -9,6 +9,8 @@
 #include <linux/rtnetlink.h>
 #include <netinet/in.h>
 
+#include <map>
+
 #include "base/error.h"
 #include "linux/nft_expression.h"
 
@@ -23,11 +25,17 @@ constexpr const char* kRefuse = "refuse";
 constexpr const char* kWalls = "walls";
 constexpr const char* kWorld = "world";        // a set and a chain
 constexpr const char* kPolicies = "policies";  // a map
+constexpr const char* kVirtual = "virtual";    // a set: addresses of services
+constexpr const char* kServices = "services";  // a map
+constexpr const char* kRedirectDns = "redirect_dns";
+constexpr const char* kRedirectHostDns = "redirect_host_dns";
 
 constexpr std::uint16_t kDnsPort = 53;
 // After connection tracking (-200), before anybody's destination NAT (-100): the address that the
 // sandbox asked for is the one that is judged, not what the host makes of it.
 constexpr int kBeforeNat = NF_IP_PRI_MANGLE;
+// For what we led elsewhere ourselves.
+constexpr int kAfterNat = NF_IP_PRI_NAT_DST + 1;
 
 // Offsets in the headers of IPv4 and of TCP and UDP.
 constexpr std::uint32_t kSource = 12;
@@ -157,6 +165,11 @@ void put_from_sandbox(NftBatch& batch, const TableSpec& spec) {
   // other people's connections, and the kernel would call those answers.
   add(is_direction(IP_CT_DIR_REPLY) + nft::load_original_destination() +
       is_loaded_within(spec.pool) + nft::accept());
+  // Nothing but our services leads from there to a sandbox.
+  add(is_direction(IP_CT_DIR_REPLY) + nft::load_original_destination() +
+      is_loaded_within(kServiceRange) + nft::accept());
+  // Judged when it is known where they lead.
+  add(load_ipv4(kDestination) + nft::is_in(kVirtual) + nft::accept());
   const std::string source = load_ipv4(kSource);
   add(source + nft::is_in(kWorld) + nft::go_to(kWorld));
   add(source + nft::verdict_of(kPolicies));
@@ -170,6 +183,15 @@ void put_filter_hooks(NftBatch& batch, const TableSpec& spec) {
   batch.add_chain("judge", {.hook = NF_INET_PRE_ROUTING, .priority = kBeforeNat});
   batch.add_rule("judge", from_us + nft::go_to(kFromSandbox));
 
+  // Whatever was sent to the range is looked at again, also where the service is gone by now: its
+  // connections are still led to where they were.
+  batch.add_chain("judge_led", {.hook = NF_INET_PRE_ROUTING, .priority = kAfterNat});
+  const std::string led = from_us + is_direction(IP_CT_DIR_ORIGINAL) +
+                          nft::load_original_destination() + is_loaded_within(kServiceRange);
+  batch.add_rule("judge_led",
+                 led + load_ipv4(kDestination) + nft::is_in(kVirtual) + nft::go_to(kRefuse));
+  batch.add_rule("judge_led", led + nft::go_to(kFromSandbox));
+
   batch.add_chain("pass_on", {.hook = NF_INET_FORWARD, .priority = NF_IP_PRI_FILTER});
   if (!spec.egress) {
     batch.add_rule("pass_on", from_us + nft::load_meta(NFT_META_OIFNAME) +
@@ -180,21 +202,23 @@ void put_filter_hooks(NftBatch& batch, const TableSpec& spec) {
 
   batch.add_chain("say", {.hook = NF_INET_LOCAL_OUT, .priority = NF_IP_PRI_FILTER});
   batch.add_rule("say", to_us + is_ipv6() + nft::drop());
+  batch.add_rule("say", load_ipv4(kDestination) + nft::is_in(kVirtual) + nft::go_to(kRefuse));
 }
 
 void put_nat_hooks(NftBatch& batch, const TableSpec& spec) {
+  const linux::NftHook coming{
+      .type = "nat", .hook = NF_INET_PRE_ROUTING, .priority = NF_IP_PRI_NAT_DST};
+  const linux::NftHook going{
+      .type = "nat", .hook = NF_INET_LOCAL_OUT, .priority = NF_IP_PRI_NAT_DST};
+  const std::string lead = load_ipv4(kDestination) + nft::verdict_of(kServices);
+  batch.add_chain("lead", coming);
+  batch.add_rule("lead", on_our_link(NFT_META_IIFNAME, spec.link_prefix) + lead);
+  batch.add_chain("lead_host", going);
+  batch.add_rule("lead_host", lead);
   if (spec.resolver) {
-    const std::string chain = "redirect_dns";
-    batch.add_chain(chain,
-                    {.type = "nat", .hook = NF_INET_PRE_ROUTING, .priority = NF_IP_PRI_NAT_DST});
-    const std::string from_us = on_our_link(NFT_META_IIFNAME, spec.link_prefix);
-    const std::string resolver = address_bytes(*spec.resolver);
-    for (const Protocol protocol : {Protocol::tcp, Protocol::udp}) {
-      batch.add_rule(chain, from_us + is_within(kDestination, {.address = spec.gateway}) +
-                                is_protocol(static_cast<std::uint8_t>(protocol)) +
-                                is_port(kDnsPort, kDnsPort) +
-                                nft::send_on_to(resolver, port_bytes(kDnsPort)));
-    }
+    batch.add_chain(kRedirectDns, coming);
+    batch.add_chain(kRedirectHostDns, going);
+    put_name_server(batch, spec, 0);
   }
   if (!spec.egress) return;
   const std::string chain = "hide_behind_host";
@@ -202,6 +226,30 @@ void put_nat_hooks(NftBatch& batch, const TableSpec& spec) {
                   {.type = "nat", .hook = NF_INET_POST_ROUTING, .priority = NF_IP_PRI_NAT_SRC});
   batch.add_rule(chain, is_within(kSource, spec.pool) + nft::load_meta(NFT_META_OIFNAME) +
                             nft::is_not(spec.link_prefix) + nft::masquerade());
+}
+
+// By address.
+using ServiceMap = std::map<std::uint32_t, std::vector<Service>>;
+
+ServiceMap by_address(const std::vector<Service>& services) {
+  ServiceMap map;
+  for (const Service& service : services) map[service.address].push_back(service);
+  return map;
+}
+
+// The first target gets one connection in n, the next one in n-1 of the rest, and so on.
+void put_rules_of(NftBatch& batch, const std::string& chain, const std::vector<Service>& ports) {
+  for (const Service& service : ports) {
+    auto left = static_cast<std::uint32_t>(service.targets.size());
+    const std::string match = is_protocol(static_cast<std::uint8_t>(service.protocol)) +
+                              is_port(service.port, service.port);
+    for (const ServiceTarget& target : service.targets) {
+      batch.add_rule(chain,
+                     match + (left > 1 ? nft::one_in(left) : "") +
+                         nft::send_on_to(address_bytes(target.address), port_bytes(target.port)));
+      --left;
+    }
+  }
 }
 
 enum class Place { nowhere, world, own_chain };
@@ -223,6 +271,8 @@ void put_table(NftBatch& batch, const TableSpec& spec) {
   batch.add_table();
   batch.add_address_set(kWorld);
   batch.add_verdict_map(kPolicies);
+  batch.add_address_set(kVirtual);
+  batch.add_verdict_map(kServices);
   put_refuse(batch);
   put_walls(batch, spec);
   batch.add_chain(kWorld);
@@ -230,6 +280,50 @@ void put_table(NftBatch& batch, const TableSpec& spec) {
   put_from_sandbox(batch, spec);
   put_filter_hooks(batch, spec);
   put_nat_hooks(batch, spec);
+}
+
+void put_services(NftBatch& batch, const std::vector<Service>& from,
+                  const std::vector<Service>& to) {
+  const ServiceMap before = by_address(from);
+  const ServiceMap after = by_address(to);
+  for (const auto& [address, ports] : before) {
+    if (after.contains(address)) continue;
+    const std::string chain = "to-" + address_text(address);
+    batch.delete_element(kServices, address_bytes(address));
+    batch.delete_element(kVirtual, address_bytes(address));
+    batch.flush_chain(chain);
+    batch.delete_chain(chain);
+  }
+  for (const auto& [address, ports] : after) {
+    const auto found = before.find(address);
+    if (found != before.end() && found->second == ports) continue;
+    const std::string chain = "to-" + address_text(address);
+    if (found != before.end()) {
+      batch.flush_chain(chain);
+    } else {
+      batch.add_chain(chain);
+    }
+    put_rules_of(batch, chain, ports);
+    if (found != before.end()) continue;
+    batch.add_element(kVirtual, address_bytes(address));
+    batch.add_go_to(kServices, address_bytes(address), chain);
+  }
+}
+
+void put_name_server(NftBatch& batch, const TableSpec& spec, std::uint16_t port) {
+  if (!spec.resolver) return;
+  batch.flush_chain(kRedirectDns);
+  batch.flush_chain(kRedirectHostDns);
+  const std::string from_us = on_our_link(NFT_META_IIFNAME, spec.link_prefix);
+  const std::string to = port == 0 ? nft::send_on_to(address_bytes(*spec.resolver), port_bytes(53))
+                                   : nft::send_on_to(address_bytes(spec.gateway), port_bytes(port));
+  for (const Protocol protocol : {Protocol::tcp, Protocol::udp}) {
+    const std::string question = is_within(kDestination, {.address = spec.gateway}) +
+                                 is_protocol(static_cast<std::uint8_t>(protocol)) +
+                                 is_port(kDnsPort, kDnsPort);
+    batch.add_rule(kRedirectDns, from_us + question + to);
+    if (port != 0) batch.add_rule(kRedirectHostDns, question + to);
+  }
 }
 
 void put_change(NftBatch& batch, const TableSpec& spec, std::uint32_t address, const Policy& from,

@@ -9,8 +9,10 @@
 //         map `policies` -> a chain of the sandbox's own, `of-ADDRESS`
 //         neither        -> chain `refuse`
 //   prerouting, nat: port 53 of the gateway leads to the host's resolver.
+//       Addresses of services (services.h) lead to one of their targets; a second look of
+//       `from_sandbox`, after that, judges the target.
 //   forward: from elsewhere, nobody starts a connection to a sandbox.
-//   output: no IPv6 to sandboxes.
+//   output: no IPv6 to sandboxes. Services as above.
 //   postrouting, nat: what leaves the host leaves under the host's address.
 //
 // The plain policy is a set and not a map of verdicts because the kernel walks everything that a
@@ -24,6 +26,7 @@
 
 #include "linux/nft_batch.h"
 #include "network/policy.h"
+#include "network/services.h"
 
 namespace hearth::network {
 
@@ -43,6 +46,14 @@ void put_table(linux::NftBatch& batch, const TableSpec& spec);
 // A sandbox's share of the table goes from one policy to another. Mode none has no share.
 void put_change(linux::NftBatch& batch, const TableSpec& spec, std::uint32_t address,
                 const Policy& from, const Policy& to);
+
+// Services that go, come or lead elsewhere.
+void put_services(linux::NftBatch& batch, const std::vector<Service>& from,
+                  const std::vector<Service>& to);
+
+// Port 53 of the gateway leads to this port of it, for sandboxes and for the host; 0: to the
+// resolver. Nothing where there is no resolver.
+void put_name_server(linux::NftBatch& batch, const TableSpec& spec, std::uint16_t port);
 
 // The address as an element of a set, or as the kernel compares it.
 std::string address_bytes(std::uint32_t address);

@@ -162,6 +162,11 @@ Hello RuntimeClient::hello() {
   return expect<Hello>(ask(HelloRequest{}));
 }
 
+void RuntimeClient::set_services(const std::vector<network::Service>& services,
+                                 std::uint16_t name_server) {
+  expect<Done>(ask(ServicesRequest{.services = services, .name_server = name_server}));
+}
+
 void RuntimeClient::shut_down(bool destroy_all) {
   expect<Done>(ask(ShutdownRequest{.destroy_all = destroy_all}));
   // The runtime closes its end when it has let go of everything.

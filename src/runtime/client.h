@@ -45,6 +45,10 @@ class RuntimeClient final : public Runtime {
 
   Hello hello();
 
+  // Where the addresses of Services lead, and where names are answered (see ServicesRequest).
+  // invalid; unavailable without a network.
+  void set_services(const std::vector<network::Service>& services, std::uint16_t name_server);
+
   // Ends the runtime, with all sandboxes or leaving them alive. Returns when it is over.
   void shut_down(bool destroy_all);
 

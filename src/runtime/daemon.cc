@@ -43,6 +43,7 @@ struct Daemon::Session {
   std::vector<linux::Fd> fds;      // go out with the next answer
   std::vector<std::string> tied;   // sandboxes that end with it
   std::vector<image::Lease> held;  // layers that no image names yet
+  bool answers_names = false;
 };
 
 Daemon::Daemon(LinuxRuntime& runtime, int listen_fd, uid_t owner)
@@ -101,6 +102,11 @@ void Daemon::serve(linux::Channel channel) {
     // A client that breaks off is its own business.
     log::debug("connection closed", {{"error", error.what()}});
   }
+  try {
+    if (session.answers_names) runtime_.set_name_server(0);
+  } catch (const Error& error) {
+    log::error("sandboxes have no name server", {{"error", error.what()}});
+  }
   for (const std::string& id : session.tied) {
     try {
       runtime_.destroy(id);
@@ -157,6 +163,12 @@ Reply Daemon::handle(const Request& request, Session& session, std::vector<linux
   }
   if (const auto* create = std::get_if<CreateVolumeRequest>(&request)) {
     runtime_.create_volume(create->name, create->bytes);
+    return Done{};
+  }
+  if (const auto* services = std::get_if<ServicesRequest>(&request)) {
+    runtime_.set_services(services->services);
+    runtime_.set_name_server(services->name_server);
+    session.answers_names = services->name_server != 0;
     return Done{};
   }
   const bool about_images = std::holds_alternative<HasLayerRequest>(request) ||

@@ -88,6 +88,9 @@ class LinuxRuntime final : public Runtime {
   void remove_volume(const std::string& name) override { volumes_.remove(name); }
 
   image::Store& store() { return store_; }
+  // As network::Network has them. unavailable without one.
+  void set_services(const std::vector<network::Service>& services);
+  void set_name_server(std::uint16_t port);
   // Addresses that sandboxes get; empty without a network.
   std::string describe_network() const { return network_ ? network_->pool() : ""; }
 

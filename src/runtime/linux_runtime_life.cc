@@ -169,6 +169,16 @@ std::vector<LogFile> LinuxRuntime::open_log(const std::string& id) {
   return logs_.open(entry->record.unit);
 }
 
+void LinuxRuntime::set_services(const std::vector<network::Service>& services) {
+  if (!network_) fail(Code::unavailable, "there is no network for services");
+  network_->set_services(services);
+}
+
+void LinuxRuntime::set_name_server(std::uint16_t port) {
+  if (!network_) fail(Code::unavailable, "there is no network for a name server");
+  network_->set_name_server(port);
+}
+
 void LinuxRuntime::set_policy(const std::string& id, const network::Policy& policy) {
   network::check(policy);
   with_living(id, [&](Entry& entry) {

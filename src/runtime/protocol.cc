@@ -79,6 +79,16 @@ void read_body(wire::Reader& in, CreateVolumeRequest& message) {
   message.bytes = in.u64();
 }
 
+void put_body(wire::Writer& out, const ServicesRequest& message) {
+  network::put(out.u32(message.name_server), message.services);
+}
+void read_body(wire::Reader& in, ServicesRequest& message) {
+  const std::uint32_t port = in.u32();
+  if (port > 65535) fail(Code::invalid, "{} is no port of a name server", port);
+  message.name_server = static_cast<std::uint16_t>(port);
+  message.services = network::read_services(in);
+}
+
 // Those that say nothing but their kind, an id, or a name.
 template <typename T>
 concept SaysNothing = std::is_empty_v<T>;

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/wire.h"
+#include "network/services.h"
 #include "runtime/runtime.h"
 
 namespace hearth::runtime {
@@ -18,7 +19,7 @@ namespace hearth::runtime {
 inline constexpr const char* kSocketName = "runtime.sock";
 
 // Raised when a message changes its meaning.
-inline constexpr std::uint32_t kProtocolVersion = 5;
+inline constexpr std::uint32_t kProtocolVersion = 6;
 
 struct HelloRequest {};
 struct CreateRequest {
@@ -91,13 +92,20 @@ struct CreateVolumeRequest {
   std::string name;
   std::uint64_t bytes = 0;
 };
+// In the place of what was said before. The port is where names are answered (network.h), for as
+// long as this connection lives; 0: by the host's resolver.
+struct ServicesRequest {
+  std::vector<network::Service> services;
+  std::uint16_t name_server = 0;
+};
 // On the wire a message is known by its place here: add at the end.
-using Request = std::variant<HelloRequest, CreateRequest, ConnectRequest, DestroyRequest,
-                             GetRequest, ListRequest, ShutdownRequest, PauseRequest, ResumeRequest,
-                             PolicyRequest, CommitRequest, ForkRequest, HasLayerRequest,
-                             AddLayerRequest, AddFolderRequest, PutImageRequest, ListImagesRequest,
-                             RemoveImageRequest, ListVolumesRequest, RemoveVolumeRequest,
-                             ConfigureRequest, KeepLogRequest, OpenLogRequest, CreateVolumeRequest>;
+using Request =
+    std::variant<HelloRequest, CreateRequest, ConnectRequest, DestroyRequest, GetRequest,
+                 ListRequest, ShutdownRequest, PauseRequest, ResumeRequest, PolicyRequest,
+                 CommitRequest, ForkRequest, HasLayerRequest, AddLayerRequest, AddFolderRequest,
+                 PutImageRequest, ListImagesRequest, RemoveImageRequest, ListVolumesRequest,
+                 RemoveVolumeRequest, ConfigureRequest, KeepLogRequest, OpenLogRequest,
+                 CreateVolumeRequest, ServicesRequest>;
 
 struct Hello {
   std::uint32_t protocol = kProtocolVersion;
