@@ -10,6 +10,7 @@
 #include "node/policy_keeper.h"
 #include "node/provisioner.h"
 #include "node/runtime_pool.h"
+#include "node/service_keeper.h"
 #include "reconcile/controller.h"
 #include "reconcile/manager.h"
 
@@ -84,6 +85,7 @@ struct Agent::State {
         cache(api, client::kPods, pods_of(given.node_name)),
         services(api, client::kServices),
         policies(api, runtime, cache, services),
+        leading(api, cache, services, {.state_dir = given.state_dir}),
         tools{.client = api,
               .runtime = runtime,
               .planner = planner,
@@ -123,6 +125,7 @@ struct Agent::State {
   client::WatchCache cache;
   client::WatchCache services;
   PolicyKeeper policies;
+  ServiceKeeper leading;
   Ends ends;
   Tools tools;
   Pods pods;
@@ -153,7 +156,10 @@ void Agent::start() {
          state_->options.node_name);
   state_->storage.manager.start_caches(kSyncPatience);
   state_->storage.manager.start_controllers();
-  if (state_->options.has_network) state_->policies.start();
+  if (state_->options.has_network) {
+    state_->policies.start();
+    state_->leading.start();
+  }
   state_->pods.adopt();
   state_->controller.start();
   if (state_->options.binds) state_->binding.start();
@@ -170,6 +176,7 @@ void Agent::stop() {
   state_->unbound.stop();
   state_->controller.stop();
   state_->policies.stop();
+  state_->leading.stop();
   state_->services.stop();
   state_->cache.stop();
   state_->ends.stop();

@@ -144,6 +144,26 @@ class PolicyTest(ServicesTest):
         self.assertEqual(self.ask("client", f"http://{server}:8000"), "ConnectionRefusedError")
         self.assertEqual(self.ask("client", "http://203.0.113.9:80"), "ConnectionRefusedError")
 
+    def test_a_cluster_ip_leads_to_ready_pods(self):
+        self.create(pod("client", "client"), pod("server", "server"), service("web", "server"), service("empty", "nobody"))
+        self.address("client")
+        self.address("server")
+        web, empty = (self.kubectl("get", "service", name, "-o", "jsonpath={.spec.clusterIP}") for name in ("web", "empty"))
+        self.expect("client", f"http://{web}", "server")
+        self.assertEqual(self.ask("client", f"http://{web}:81"), "ConnectionRefusedError")
+        self.assertEqual(self.ask("client", f"http://{empty}"), "ConnectionRefusedError")
+        self.assertEqual(self.ask_from_host(f"http://{web}"), "server")
+        self.assertEqual(self.ask_from_host(f"http://{empty}"), "ConnectionRefusedError")
+        slices = json.loads(self.kubectl("get", "endpointslices", "-l", "kubernetes.io/service-name=web", "-o", "json"))
+        self.assertEqual(slices["items"][0]["endpoints"][0]["targetRef"]["name"], "server")
+        # The address is no way around a policy.
+        self.create(policy("closed", {"podSelector": {"matchLabels": {"app": "server"}}, "policyTypes": ["Ingress"]}))
+        self.expect("client", f"http://{web}", "ConnectionRefusedError")
+        self.assertEqual(self.ask_from_host(f"http://{web}"), "server")
+
+    def ask_from_host(self, url):
+        return subprocess.run(["python3", "-c", ASK, url], capture_output=True, text=True).stdout.strip()
+
 
 if __name__ == "__main__":
     unittest.main()
