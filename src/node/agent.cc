@@ -3,12 +3,16 @@
 #include "base/error.h"
 #include "client/kinds.h"
 #include "client/watch_cache.h"
+#include "network/pool.h"
+#include "network/resolver.h"
 #include "node/binder.h"
+#include "node/name_server.h"
 #include "node/node_object.h"
 #include "node/outfitter.h"
 #include "node/pods.h"
 #include "node/policy_keeper.h"
 #include "node/provisioner.h"
+#include "node/resolv_conf.h"
 #include "node/runtime_pool.h"
 #include "node/service_keeper.h"
 #include "reconcile/controller.h"
@@ -22,6 +26,7 @@ constexpr Duration kSyncPatience = std::chrono::minutes(1);
 constexpr unsigned kDownloads = 8;
 constexpr unsigned kTalks = 64;
 constexpr unsigned kBinders = 4;
+constexpr std::string_view kDomain = "cluster.local";
 
 client::WatchCacheOptions pods_of(const std::string& node) {
   client::WatchCacheOptions options;
@@ -68,6 +73,17 @@ NodeReporterOptions reporter_options(const AgentOptions& options, Images& images
   return made;
 }
 
+// None where the runtime gives no addresses.
+std::unique_ptr<NameServer> make_name_server(const std::string& state_dir) {
+  const std::string pool = runtime::RuntimeClient(state_dir).hello().network;
+  if (pool.empty()) return nullptr;
+  NameServerOptions options;
+  options.clients = network::parse_cidr(pool);
+  options.address = network::gateway_of(options.clients);
+  options.upstream = network::find_host_resolver().value_or(0);
+  return std::make_unique<NameServer>(options);
+}
+
 }  // namespace
 
 struct Agent::State {
@@ -98,7 +114,11 @@ struct Agent::State {
               .clock = clock,
               .host_address = given.host_address,
               .wake = [this](const model::Key& key) { controller.queue().add(key); },
-              .first_policy = [this](const Json& pod) { return policies.first_policy(pod); }},
+              .first_policy = [this](const Json& pod) { return policies.first_policy(pod); },
+              .resolv_conf =
+                  [this](const Json& pod) {
+                    return names ? resolv_conf_of(pod, names->address(), kDomain) : std::string();
+                  }},
         pods(tools, cache),
         controller(pods, {.name = "node-pods", .workers = given.workers}),
         unbound(api, client::kPods, pods_of("")),
@@ -125,6 +145,7 @@ struct Agent::State {
   client::WatchCache cache;
   client::WatchCache services;
   PolicyKeeper policies;
+  std::unique_ptr<NameServer> names;
   ServiceKeeper leading;
   Ends ends;
   Tools tools;
@@ -158,6 +179,10 @@ void Agent::start() {
   state_->storage.manager.start_controllers();
   if (state_->options.has_network) {
     state_->policies.start();
+    state_->names = make_name_server(state_->options.state_dir);
+    if (NameServer* names = state_->names.get())
+      state_->leading.answer_names(names->port(),
+                                   [names](Names now) { names->set_names(std::move(now)); });
     state_->leading.start();
   }
   state_->pods.adopt();

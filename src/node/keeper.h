@@ -46,6 +46,8 @@ struct Tools {
   std::function<void(const model::Key& key)> wake;  // thread-safe
   // What a pod with a network begins with. None: as planned.
   std::function<network::Policy(const Json& pod)> first_policy = {};
+  // Of a pod with a network; empty, or none: the runtime's own.
+  std::function<std::string(const Json& pod)> resolv_conf = {};
 };
 
 class Keeper {

@@ -38,6 +38,11 @@ ServiceKeeper::ServiceKeeper(client::Client& client, client::WatchCache& pods,
          .on_delete = [this](const client::Object&) { note(); }});
 }
 
+void ServiceKeeper::answer_names(std::uint16_t port, std::function<void(Names names)> on_names) {
+  options_.name_server = port;
+  options_.on_names = std::move(on_names);
+}
+
 void ServiceKeeper::start() {
   slices_.start();
   for (const client::WatchCache* cache : {&services_, &pods_, &slices_})

@@ -33,6 +33,8 @@ class ServiceKeeper {
   ServiceKeeper& operator=(const ServiceKeeper&) = delete;
   ~ServiceKeeper() { stop(); }
 
+  // Before start().
+  void answer_names(std::uint16_t port, std::function<void(Names names)> on_names);
   void start();
   // Idempotent.
   void stop();

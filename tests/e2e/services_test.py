@@ -1,7 +1,6 @@
 """NetworkPolicies and Services on a real engine, through kubectl: who reaches whom, by which address and name."""
 import json
 import os
-import socket
 import subprocess
 import unittest
 
@@ -160,6 +159,21 @@ class PolicyTest(ServicesTest):
         self.create(policy("closed", {"podSelector": {"matchLabels": {"app": "server"}}, "policyTypes": ["Ingress"]}))
         self.expect("client", f"http://{web}", "ConnectionRefusedError")
         self.assertEqual(self.ask_from_host(f"http://{web}"), "server")
+
+    def test_names_lead_to_services(self):
+        self.create(pod("client", "client"), pod("server", "server", hostname="one", subdomain="deep"),
+                    service("web", "server"), service("deep", "server", clusterIP="None"))
+        self.address("client")
+        self.address("server")
+        for url in ("http://web", "http://web.default", "http://web.default.svc.cluster.local", "http://deep:8000",
+                    "http://one.deep.default.svc.cluster.local:8000"):
+            self.expect("client", url, "server")
+        self.assertEqual(self.ask("client", "http://nobody.default.svc.cluster.local"), "gaierror")
+        self.assertIn("search default.svc.cluster.local", self.kubectl("exec", "client", "--", "cat", "/etc/resolv.conf"))
+        own = pod("own", "client", dnsPolicy="None", dnsConfig={"nameservers": ["192.0.2.53"]})
+        self.create(own)
+        self.address("own")
+        self.assertEqual(self.kubectl("exec", "own", "--", "cat", "/etc/resolv.conf"), "nameserver 192.0.2.53\n")
 
     def ask_from_host(self, url):
         return subprocess.run(["python3", "-c", ASK, url], capture_output=True, text=True).stdout.strip()

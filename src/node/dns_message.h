@@ -1,0 +1,39 @@
+// DNS messages, as far as a name server of few names needs them. Questions come from sandboxes:
+// hostile.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hearth::node::dns {
+
+inline constexpr std::uint16_t kTypeA = 1;
+inline constexpr std::uint16_t kClassIn = 1;
+
+struct Question {
+  std::uint16_t id = 0;
+  bool wants_recursion = false;
+  std::string name;  // "web.default.svc.cluster.local": lower case, no dot at the end
+  std::uint16_t type = 0;
+  std::uint16_t qclass = 0;
+  std::string raw;  // as it stood in the message
+};
+
+// Of a message with one question. Nothing for everything else: answers, other operations, names
+// with compression or of more than 255 bytes.
+std::optional<Question> parse_question(std::string_view message);
+
+enum class Outcome : std::uint8_t { ok = 0, failed = 2, no_such_name = 3, refused = 5 };
+
+// What fits a datagram that nobody agreed upon; more addresses are left out.
+inline constexpr std::size_t kMostAddresses = 24;
+
+// With an A record for each address; short-lived, as pods are.
+std::string make_answer(const Question& question, Outcome outcome,
+                        std::span<const std::uint32_t> addresses);
+
+}  // namespace hearth::node::dns

@@ -1,0 +1,132 @@
+// Names as pods ask for them.
+#include <arpa/inet.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <gtest/gtest.h>
+
+#include "linux/fd.h"
+#include "model/json.h"
+#include "node/dns_message.h"
+#include "node/name_server.h"
+#include "node/resolv_conf.h"
+
+namespace hearth::node {
+namespace {
+
+constexpr std::uint32_t kLoopback = 0x7f000001;
+
+// "3web5local" and so on.
+std::string question_for(std::string_view name, std::uint16_t type = dns::kTypeA) {
+  std::string out("\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00", 12);
+  while (!name.empty()) {
+    const std::string_view label = name.substr(0, name.find('.'));
+    out.push_back(static_cast<char>(label.size()));
+    out += label;
+    name.remove_prefix(std::min(label.size() + 1, name.size()));
+  }
+  out.push_back('\0');
+  out += {'\0', static_cast<char>(type), '\0', '\1'};
+  return out;
+}
+
+TEST(DnsMessage, ReadsAQuestion) {
+  const auto question = dns::parse_question(question_for("Web.NS.svc.cluster.local", 28));
+  ASSERT_TRUE(question);
+  EXPECT_EQ(question->id, 0x1234);
+  EXPECT_EQ(question->name, "web.ns.svc.cluster.local");
+  EXPECT_EQ(question->type, 28);
+}
+
+TEST(DnsMessage, PassesOverWhatIsNone) {
+  const std::string good = question_for("a.b");
+  for (std::size_t size = 0; size < good.size(); ++size)
+    EXPECT_FALSE(dns::parse_question(good.substr(0, size))) << size;
+  std::string answer = good;
+  answer[2] = '\x81';
+  EXPECT_FALSE(dns::parse_question(answer)) << "or two servers would talk for ever";
+  std::string two = good;
+  two[5] = 2;
+  EXPECT_FALSE(dns::parse_question(two));
+  std::string pointer = good.substr(0, 12) + "\xc0\x0c" + std::string("\0\1\0\1", 4);
+  EXPECT_FALSE(dns::parse_question(pointer));
+  std::string endless;
+  for (int i = 0; i < 200; ++i) endless += "aa.";
+  EXPECT_FALSE(dns::parse_question(question_for(endless + "a")));
+}
+
+class NameServerTest : public testing::Test {
+ protected:
+  static std::string ask(std::uint16_t port, const std::string& message, int patience = 3000) {
+    const linux::Fd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_addr.s_addr = htonl(kLoopback);
+    to.sin_port = htons(port);
+    ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to);
+    ::send(fd.get(), message.data(), message.size(), 0);
+    pollfd waiting{.fd = fd.get(), .events = POLLIN, .revents = 0};
+    if (::poll(&waiting, 1, patience) != 1) return {};
+    std::string answer(4096, '\0');
+    const ssize_t got = ::recv(fd.get(), answer.data(), answer.size(), 0);
+    answer.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
+    return answer;
+  }
+  static NameServerOptions options() {
+    NameServerOptions made;
+    made.clients = network::parse_cidr("127.0.0.0/8");
+    made.address = kLoopback;
+    return made;
+  }
+};
+
+TEST_F(NameServerTest, AnswersWhatItKnowsAndPassesOnTheRest) {
+  NameServer far(options());
+  far.set_names({{"x.cluster.local", {1}}});
+  NameServerOptions near_options = options();
+  near_options.domain = "here";
+  near_options.upstream = kLoopback;
+  near_options.upstream_port = far.port();
+  NameServer server(near_options);
+  server.set_names({{"web.here", {0x0a600009}}});
+
+  const std::string known = ask(server.port(), question_for("web.here"));
+  ASSERT_GE(known.size(), 16U);
+  EXPECT_EQ(known[3] & 0xf, 0);
+  EXPECT_EQ(known.substr(known.size() - 4), std::string("\x0a\x60\x00\x09", 4));
+  EXPECT_EQ(ask(server.port(), question_for("web.here", 28))[7], 0) << "no IPv6, but the name is";
+  EXPECT_EQ(ask(server.port(), question_for("nobody.here"))[3] & 0xf, 3);
+  const std::string passed = ask(server.port(), question_for("x.cluster.local"));
+  ASSERT_GE(passed.size(), 16U);
+  EXPECT_EQ(passed.substr(0, 2), "\x12\x34");
+  EXPECT_EQ(passed.substr(passed.size() - 4), std::string("\0\0\0\1", 4));
+  EXPECT_EQ(ask(far.port(), question_for("web.here"))[3] & 0xf, 2) << "it has nobody to ask";
+}
+
+TEST_F(NameServerTest, StrangersAreNotHeard) {
+  NameServerOptions strict = options();
+  strict.clients = network::parse_cidr("10.0.0.0/8");
+  NameServer server(strict);
+  EXPECT_EQ(ask(server.port(), question_for("a.cluster.local"), 100), "");
+}
+
+TEST(ResolvConf, FollowsThePolicy) {
+  const auto text = [](const char* spec) {
+    return resolv_conf_of(
+        model::parse_yaml(std::string("metadata: {namespace: ns}\nspec: ") + spec).value,
+        "10.77.0.1", "cluster.local");
+  };
+  const std::string first =
+      "nameserver 10.77.0.1\nsearch ns.svc.cluster.local svc.cluster.local cluster.local\n"
+      "options ndots:5\n";
+  EXPECT_EQ(text("{}"), first);
+  EXPECT_EQ(text("{dnsPolicy: ClusterFirst}"), first);
+  EXPECT_EQ(text("{dnsPolicy: Default}"), "nameserver 10.77.0.1\n");
+  EXPECT_EQ(text("{dnsPolicy: None, dnsConfig: {nameservers: [8.8.8.8, 1.1.1.1], searches: [a.b], "
+                 "options: [{name: ndots, value: '1'}, {name: rotate}]}}"),
+            "nameserver 8.8.8.8\nnameserver 1.1.1.1\nsearch a.b\noptions ndots:1 rotate\n");
+  EXPECT_EQ(text("{dnsPolicy: None, dnsConfig: {nameservers: [\"8.8.8.8\\nsearch evil\"]}}"), "");
+}
+
+}  // namespace
+}  // namespace hearth::node
