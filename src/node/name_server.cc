@@ -77,6 +77,8 @@ class NameServer::State {
     }
     thread_ = std::jthread([this] { run(); });
   }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
   ~State() {
     const std::uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = ::write(stop_.get(), &one, sizeof one);

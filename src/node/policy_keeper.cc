@@ -103,6 +103,14 @@ void PolicyKeeper::stop() {
 }
 
 network::Policy PolicyKeeper::first_policy(const Json& pod) {
+  network::Policy policy = fresh_policy(pod);
+  const std::lock_guard lock(mutex_);
+  // A container that joins others does not change what is in force for them.
+  applied_.try_emplace(std::string(model::uid_of(pod)), Applied{.policy = policy});
+  return policy;
+}
+
+network::Policy PolicyKeeper::fresh_policy(const Json& pod) {
   const std::string_view ns = model::namespace_of(pod);
   std::vector<client::Object> policies;
   for (client::Object& known : policies_.list())
@@ -111,11 +119,7 @@ network::Policy PolicyKeeper::first_policy(const Json& pod) {
   options.ns = ns;
   for (Json& fresh : client_.list_all(client::kNetworkPolicies, options).items)
     policies.push_back(std::make_shared<const Json>(std::move(fresh)));
-  network::Policy policy = NetworkPolicies(policies).policy_for(pod, *around());
-  const std::lock_guard lock(mutex_);
-  // A container that joins others does not change what is in force for them.
-  applied_.try_emplace(std::string(model::uid_of(pod)), Applied{.policy = policy});
-  return policy;
+  return NetworkPolicies(policies).policy_for(pod, *around());
 }
 
 void PolicyKeeper::note_pod(const Json& pod, bool is_neighbourly) {
@@ -192,23 +196,23 @@ void PolicyKeeper::apply_all() {
   std::erase_if(applied_, [&](const auto& one) { return !living.contains(one.first); });
 }
 
+bool PolicyKeeper::is_in_force(const std::string& uid, const network::Policy& policy,
+                               const std::set<std::string>& sandboxes) {
+  const std::lock_guard lock(mutex_);
+  const auto found = applied_.find(uid);
+  if (found == applied_.end() || found->second.policy != policy) return false;
+  // One that is as it was made.
+  if (found->second.sandboxes.empty() && sandboxes.size() == 1) found->second.sandboxes = sandboxes;
+  return found->second.sandboxes == sandboxes;
+}
+
 void PolicyKeeper::apply(const Json& pod) {
   const std::set<std::string> sandboxes = running_sandboxes(pod);
-  if (sandboxes.empty()) return;
-  const network::Policy policy = known_->policy_for(pod, *around());
   const std::string uid(model::uid_of(pod));
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = applied_.find(uid);
-    if (found != applied_.end() && found->second.policy == policy) {
-      if (found->second.sandboxes == sandboxes) return;
-      // As it was made, and nothing has changed since.
-      if (found->second.sandboxes.empty() && sandboxes.size() == 1) {
-        found->second.sandboxes = sandboxes;
-        return;
-      }
-    }
-  }
+  if (sandboxes.empty() || is_in_force(uid, known_->policy_for(pod, *around()), sandboxes)) return;
+  // What we know may be older than what the pod began with: nothing is loosened by mistake.
+  const network::Policy policy = fresh_policy(pod);
+  if (is_in_force(uid, policy, sandboxes)) return;
   for (const std::string& id : sandboxes) {
     try {
       runtime_.set_policy(id, policy);

@@ -51,6 +51,10 @@ class PolicyKeeper {
   void look_around();
   void apply_all();
   void apply(const Json& pod);
+  bool is_in_force(const std::string& uid, const network::Policy& policy,
+                   const std::set<std::string>& sandboxes);
+  // By the NetworkPolicies that the API has now.
+  network::Policy fresh_policy(const Json& pod);
   std::shared_ptr<const Neighbourhood> around();
 
   client::Client& client_;
