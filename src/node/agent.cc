@@ -3,18 +3,13 @@
 #include "base/error.h"
 #include "client/kinds.h"
 #include "client/watch_cache.h"
-#include "network/pool.h"
-#include "network/resolver.h"
 #include "node/binder.h"
-#include "node/name_server.h"
 #include "node/node_object.h"
 #include "node/outfitter.h"
+#include "node/pod_network.h"
 #include "node/pods.h"
-#include "node/policy_keeper.h"
 #include "node/provisioner.h"
-#include "node/resolv_conf.h"
 #include "node/runtime_pool.h"
-#include "node/service_keeper.h"
 #include "reconcile/controller.h"
 #include "reconcile/manager.h"
 
@@ -26,7 +21,6 @@ constexpr Duration kSyncPatience = std::chrono::minutes(1);
 constexpr unsigned kDownloads = 8;
 constexpr unsigned kTalks = 64;
 constexpr unsigned kBinders = 4;
-constexpr std::string_view kDomain = "cluster.local";
 
 client::WatchCacheOptions pods_of(const std::string& node) {
   client::WatchCacheOptions options;
@@ -73,17 +67,6 @@ NodeReporterOptions reporter_options(const AgentOptions& options, Images& images
   return made;
 }
 
-// None where the runtime gives no addresses.
-std::unique_ptr<NameServer> make_name_server(const std::string& state_dir) {
-  const std::string pool = runtime::RuntimeClient(state_dir).hello().network;
-  if (pool.empty()) return nullptr;
-  NameServerOptions options;
-  options.clients = network::parse_cidr(pool);
-  options.address = network::gateway_of(options.clients);
-  options.upstream = network::find_host_resolver().value_or(0);
-  return std::make_unique<NameServer>(options);
-}
-
 }  // namespace
 
 struct Agent::State {
@@ -99,9 +82,7 @@ struct Agent::State {
         talks(kTalks),
         events(api, clock, {.controller = "hearth-node", .instance = given.node_name}),
         cache(api, client::kPods, pods_of(given.node_name)),
-        services(api, client::kServices),
-        policies(api, runtime, cache, services),
-        leading(api, cache, services, {.state_dir = given.state_dir}),
+        network(api, runtime, cache, {.state_dir = given.state_dir}),
         tools{.client = api,
               .runtime = runtime,
               .planner = planner,
@@ -114,11 +95,8 @@ struct Agent::State {
               .clock = clock,
               .host_address = given.host_address,
               .wake = [this](const model::Key& key) { controller.queue().add(key); },
-              .first_policy = [this](const Json& pod) { return policies.first_policy(pod); },
-              .resolv_conf =
-                  [this](const Json& pod) {
-                    return names ? resolv_conf_of(pod, names->address(), kDomain) : std::string();
-                  }},
+              .furnish = [this](const Json& pod,
+                                runtime::SandboxSpec& spec) { network.furnish(pod, spec); }},
         pods(tools, cache),
         controller(pods, {.name = "node-pods", .workers = given.workers}),
         unbound(api, client::kPods, pods_of("")),
@@ -143,10 +121,7 @@ struct Agent::State {
   Errands talks;
   reconcile::EventRecorder events;
   client::WatchCache cache;
-  client::WatchCache services;
-  PolicyKeeper policies;
-  std::unique_ptr<NameServer> names;
-  ServiceKeeper leading;
+  PodNetwork network;
   Ends ends;
   Tools tools;
   Pods pods;
@@ -170,21 +145,13 @@ void Agent::start() {
   state_->reporter.start();
   state_->storage.provisioner.furnish();
   state_->cache.start();
-  state_->services.start();
   if (state_->options.binds) state_->unbound.start();
   if (!state_->cache.wait_synced(kSyncPatience))
     fail(Code::timeout, "the pods of node '{}' could not be listed within a minute",
          state_->options.node_name);
   state_->storage.manager.start_caches(kSyncPatience);
   state_->storage.manager.start_controllers();
-  if (state_->options.has_network) {
-    state_->policies.start();
-    state_->names = make_name_server(state_->options.state_dir);
-    if (NameServer* names = state_->names.get())
-      state_->leading.answer_names(names->port(),
-                                   [names](Names now) { names->set_names(std::move(now)); });
-    state_->leading.start();
-  }
+  if (state_->options.has_network) state_->network.start();
   state_->pods.adopt();
   state_->controller.start();
   if (state_->options.binds) state_->binding.start();
@@ -200,9 +167,7 @@ void Agent::stop() {
   state_->binding.stop();
   state_->unbound.stop();
   state_->controller.stop();
-  state_->policies.stop();
-  state_->leading.stop();
-  state_->services.stop();
+  state_->network.stop();
   state_->cache.stop();
   state_->ends.stop();
   state_->downloads.stop();

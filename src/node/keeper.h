@@ -18,37 +18,11 @@
 #include "base/clock.h"
 #include "base/guarded.h"
 #include "client/watch_cache.h"
-#include "node/ends.h"
-#include "node/errands.h"
-#include "node/images.h"
 #include "node/life.h"
-#include "node/plan.h"
-#include "node/probes.h"
-#include "reconcile/event_recorder.h"
+#include "node/tools.h"
 #include "reconcile/reconciler.h"
-#include "runtime/runtime.h"
 
 namespace hearth::node {
-
-// What all keepers share; everything outlives them.
-struct Tools {
-  client::Client& client;
-  runtime::Runtime& runtime;
-  Planner& planner;
-  Images& images;
-  Prober& prober;
-  Errands& downloads;
-  Errands& talks;  // probes and hooks
-  Ends& ends;
-  reconcile::EventRecorder& events;
-  const Clock& clock;
-  std::string host_address;
-  std::function<void(const model::Key& key)> wake;  // thread-safe
-  // What a pod with a network begins with. None: as planned.
-  std::function<network::Policy(const Json& pod)> first_policy = {};
-  // Of a pod with a network; empty, or none: the runtime's own.
-  std::function<std::string(const Json& pod)> resolv_conf = {};
-};
 
 class Keeper {
  public:

@@ -16,7 +16,6 @@ constexpr Duration kStartPatience = std::chrono::seconds(60);
 constexpr Duration kFirstRetry = std::chrono::milliseconds(500);
 constexpr Duration kLongestRetry = std::chrono::seconds(30);
 constexpr int kCannotStart = 128;
-constexpr std::size_t kMostMountsButOne = 64;  // as many as the runtime takes
 
 Duration retry_pause(unsigned failures) {
   constexpr unsigned kEnough = 8;  // doublings
@@ -137,12 +136,7 @@ ContainerPlan Keeper::make_plan(const Json& pod, const Container& container, uns
   plan.sandbox.id = name_sandbox(uid_, container.name, attempt).id();
   plan.sandbox.hostname = hostname_of(pod);
   if (!sandboxes_.empty()) plan.sandbox.joins = *sandboxes_.begin();
-  const std::string names =
-      plan.sandbox.network && tools_.resolv_conf ? tools_.resolv_conf(pod) : std::string();
-  if (!names.empty() && plan.sandbox.mounts.size() < kMostMountsButOne)
-    plan.sandbox.mounts.push_back(
-        {.kind = runtime::MountKind::file, .target = "/etc/resolv.conf", .content = names});
-  if (plan.sandbox.network && tools_.first_policy) plan.sandbox.network = tools_.first_policy(pod);
+  if (tools_.furnish) tools_.furnish(pod, plan.sandbox);
   plan.command.detached = true;
   plan.command.main = true;
   return plan;
