@@ -1,6 +1,7 @@
-// A runtime that has volumes and nothing else, for tests.
+// A runtime that has volumes and hears of policies, and nothing else, for tests.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -17,6 +18,7 @@ class FakeRuntime final : public runtime::Runtime {
   std::set<std::string> used;
   bool has_sizes = true;
   std::uint64_t most_bytes = std::uint64_t{1} << 40;
+  std::function<void(const std::string& id, const network::Policy& policy)> on_policy;
 
   void create_volume(const std::string& name, std::uint64_t bytes) override {
     if (bytes > most_bytes) fail(Code::invalid, "{} bytes are too many", bytes);
@@ -39,7 +41,10 @@ class FakeRuntime final : public runtime::Runtime {
   void configure(const std::string&, const runtime::Belongings&) override { refuse(); }
   void keep_log(const std::string&) override { refuse(); }
   std::vector<runtime::LogFile> open_log(const std::string&) override { refuse(); }
-  void set_policy(const std::string&, const network::Policy&) override { refuse(); }
+  void set_policy(const std::string& id, const network::Policy& policy) override {
+    if (!on_policy) refuse();
+    on_policy(id, policy);
+  }
   image::Image commit(const std::string&, const std::string&) override { refuse(); }
   std::vector<runtime::Sandbox> fork(const std::string&, unsigned) override { refuse(); }
   std::vector<image::Image> list_images() override { return {}; }

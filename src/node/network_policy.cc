@@ -29,23 +29,6 @@ struct Neighbour {
   std::vector<Ports> offered;  // by Services
 };
 
-// A container port by its name; protocols have to agree.
-std::uint16_t find_named_port(const Json& pod, std::string_view name, Protocol protocol) {
-  for (const char* kind : {"containers", "initContainers"}) {
-    const model::JsonArray* containers = model::array_at(pod, {"spec", kind});
-    if (!containers) continue;
-    for (const Json& container : *containers) {
-      const model::JsonArray* ports = model::array_at(container, {"ports"});
-      if (!ports) continue;
-      for (const Json& port : *ports)
-        if (text_at(port, {"name"}) == name &&
-            find_protocol(text_at(port, {"protocol"})) == protocol)
-          return port_number(port, {"containerPort"});
-    }
-  }
-  return 0;
-}
-
 std::optional<Ports> meet(const Ports& left, const Ports& right) {
   Ports both;
   if (left.protocol != Protocol::any && right.protocol != Protocol::any &&
@@ -178,7 +161,38 @@ std::vector<Ports> offered_by(const Json& service, const Json& pod) {
 struct Neighbourhood::State {
   std::map<std::string, Labels, std::less<>> namespaces;
   std::vector<Neighbour> all;
+  // Those that a Service selects, by namespace.
+  std::map<std::string, std::vector<const Neighbour*>, std::less<>> offering;
+
+  void add_pods(std::span<const client::Object> pods);
+  void add_offers(const PodIndex& pods, std::span<const client::Object> services);
 };
+
+void Neighbourhood::State::add_pods(std::span<const client::Object> pods) {
+  for (const client::Object& pod : pods) {
+    Neighbour neighbour = make_neighbour(*pod);
+    if (neighbour.address == 0) continue;
+    neighbour.pod = pod;
+    const auto ns = namespaces.find(neighbour.ns);
+    if (ns != namespaces.end()) neighbour.ns_labels = &ns->second;
+    all.push_back(std::move(neighbour));
+  }
+}
+
+void Neighbourhood::State::add_offers(const PodIndex& pods,
+                                      std::span<const client::Object> services) {
+  std::map<const Json*, Neighbour*> known;
+  for (Neighbour& neighbour : all) known[neighbour.pod.get()] = &neighbour;
+  for (const client::Object& service : services) {
+    for (const client::Object& pod : pods.selected_by(*service)) {
+      const std::vector<Ports> offered = offered_by(*service, *pod);
+      Neighbour& target = *known.at(pod.get());
+      target.offered.insert(target.offered.end(), offered.begin(), offered.end());
+    }
+  }
+  for (const Neighbour& neighbour : all)
+    if (!neighbour.offered.empty()) offering[neighbour.ns].push_back(&neighbour);
+}
 
 Neighbourhood::Neighbourhood(std::span<const client::Object> pods,
                              std::span<const client::Object> namespaces,
@@ -186,93 +200,99 @@ Neighbourhood::Neighbourhood(std::span<const client::Object> pods,
   auto state = std::make_unique<State>();
   for (const client::Object& ns : namespaces)
     state->namespaces.emplace(model::name_of(*ns), model::labels_of(*ns));
-  std::map<std::string, std::vector<client::Object>, std::less<>> offers;
-  for (const client::Object& service : services)
-    offers[std::string(model::namespace_of(*service))].push_back(service);
-  for (const client::Object& pod : pods) {
-    Neighbour neighbour = make_neighbour(*pod);
-    if (neighbour.address == 0) continue;
-    neighbour.pod = pod;
-    const auto ns = state->namespaces.find(neighbour.ns);
-    if (ns != state->namespaces.end()) neighbour.ns_labels = &ns->second;
-    for (const client::Object& service : offers[neighbour.ns]) {
-      if (!selects(*service, *pod)) continue;
-      const std::vector<Ports> offered = offered_by(*service, *pod);
-      neighbour.offered.insert(neighbour.offered.end(), offered.begin(), offered.end());
-    }
-    state->all.push_back(std::move(neighbour));
-  }
+  state->add_pods(pods);
+  state->add_offers(PodIndex(pods), services);
   state_ = std::move(state);
 }
 
 Neighbourhood::~Neighbourhood() = default;
 
 struct NetworkPolicies::State {
-  std::vector<Parsed> all;
+  std::vector<std::shared_ptr<const Parsed>> all;
 
-  // On which ports `target` lets `source` in.
-  std::vector<Ports> admitted(const Neighbour& source, const Neighbour& target) const {
-    std::vector<Ports> ports;
-    bool is_selected = false;
-    for (const Parsed& policy : all) {
-      if (!policy.is_ingress || !policy.is_about(target.ns, target.labels)) continue;
-      is_selected = true;
-      for (const PeerRule& rule : policy.ingress) {
-        const bool is_meant =
-            rule.is_anybody
-                ? source.ns == target.ns
-                : std::ranges::any_of(rule.peers, [&](const Peer& peer) {
-                    return means(peer, policy.ns, source) ||
-                           (source.ns == target.ns && is_in_block(peer, source.address));
-                  });
-        if (!is_meant) continue;
-        const std::vector<Ports> more = ports_of(rule, target.pod.get());
-        ports.insert(ports.end(), more.begin(), more.end());
-      }
-    }
-    if (!is_selected && source.ns == target.ns) return {Ports()};
-    return ports;
+  void add(std::span<const client::Object> policies) {
+    for (const client::Object& policy : policies)
+      all.push_back(std::make_shared<const Parsed>(parse_network_policy(*policy)));
   }
-
-  // To what Services of the namespace offer, as far as `rule` (null: no limit) and targets agree.
-  void open_offered(Draft& draft, const Neighbour& source, const std::vector<Neighbour>& around,
-                    const PeerRule* rule) const {
-    for (const Neighbour& target : around) {
-      if (draft.is_full()) return;
-      if (target.ns != source.ns || target.offered.empty()) continue;
-      std::vector<Ports> ports = meet(target.offered, admitted(source, target));
-      if (rule) ports = meet(ports, ports_of(*rule, target.pod.get()));
-      draft.open(target.address, ports);
-    }
-  }
-
-  void apply(Draft& draft, const Neighbour& source, const std::vector<Neighbour>& around,
-             const PeerRule& rule) const {
-    const std::vector<Ports> ports = ports_of(rule, nullptr);
-    if (rule.is_anybody) {
-      rule.is_any_port ? draft.allow_world({}) : draft.allow(kEverywhere, ports);
-      return open_offered(draft, source, around, &rule);
-    }
-    for (const Peer& peer : rule.peers) {
-      if (peer.block) {
-        if (peer.block->prefix == 0 && rule.is_any_port) {
-          draft.allow_world(peer.excepted);
-        } else {
-          for (const Cidr& cidr : without(*peer.block, peer.excepted)) draft.allow(cidr, ports);
-        }
-        continue;
-      }
-      for (const Neighbour& target : around)
-        if (!draft.is_full() && means(peer, source.ns, target))
-          draft.open(target.address,
-                     meet(ports_of(rule, target.pod.get()), admitted(source, target)));
-    }
-  }
+  std::vector<Ports> admitted(const Neighbour& source, const Neighbour& target) const;
+  void open_offered(Draft& draft, const Neighbour& source, const Neighbourhood::State& around,
+                    const PeerRule* rule) const;
+  void apply(Draft& draft, const Neighbour& source, const Neighbourhood::State& around,
+             const PeerRule& rule) const;
 };
+
+// On which ports `target` lets `source` in.
+std::vector<Ports> NetworkPolicies::State::admitted(const Neighbour& source,
+                                                    const Neighbour& target) const {
+  const bool is_near = source.ns == target.ns;
+  std::vector<Ports> ports;
+  bool is_selected = false;
+  for (const auto& policy : all) {
+    if (!policy->is_ingress || !policy->is_about(target.ns, target.labels)) continue;
+    is_selected = true;
+    for (const PeerRule& rule : policy->ingress) {
+      const auto is_meant = [&](const Peer& peer) {
+        return means(peer, policy->ns, source) || (is_near && is_in_block(peer, source.address));
+      };
+      if (!(rule.is_anybody ? is_near : std::ranges::any_of(rule.peers, is_meant))) continue;
+      const std::vector<Ports> more = ports_of(rule, target.pod.get());
+      ports.insert(ports.end(), more.begin(), more.end());
+    }
+  }
+  if (!is_selected && is_near) return {Ports()};
+  return ports;
+}
+
+// To what Services of the namespace offer, as far as `rule` (null: no limit) and targets agree.
+void NetworkPolicies::State::open_offered(Draft& draft, const Neighbour& source,
+                                          const Neighbourhood::State& around,
+                                          const PeerRule* rule) const {
+  const auto found = around.offering.find(source.ns);
+  if (found == around.offering.end()) return;
+  for (const Neighbour* target : found->second) {
+    if (draft.is_full()) return;
+    if (target->address == source.address) continue;
+    std::vector<Ports> ports = meet(target->offered, admitted(source, *target));
+    if (rule) ports = meet(ports, ports_of(*rule, target->pod.get()));
+    draft.open(target->address, ports);
+  }
+}
+
+void NetworkPolicies::State::apply(Draft& draft, const Neighbour& source,
+                                   const Neighbourhood::State& around, const PeerRule& rule) const {
+  const std::vector<Ports> ports = ports_of(rule, nullptr);
+  if (rule.is_anybody) {
+    rule.is_any_port ? draft.allow_world({}) : draft.allow(kEverywhere, ports);
+    return open_offered(draft, source, around, &rule);
+  }
+  for (const Peer& peer : rule.peers) {
+    if (peer.block) {
+      if (peer.block->prefix == 0 && rule.is_any_port) {
+        draft.allow_world(peer.excepted);
+      } else {
+        for (const Cidr& cidr : without(*peer.block, peer.excepted)) draft.allow(cidr, ports);
+      }
+      continue;
+    }
+    for (const Neighbour& target : around.all)
+      if (!draft.is_full() && target.address != source.address && means(peer, source.ns, target))
+        draft.open(target.address,
+                   meet(ports_of(rule, target.pod.get()), admitted(source, target)));
+  }
+}
 
 NetworkPolicies::NetworkPolicies(std::span<const client::Object> policies) {
   auto state = std::make_unique<State>();
-  for (const client::Object& policy : policies) state->all.push_back(parse_network_policy(*policy));
+  state->add(policies);
+  state_ = std::move(state);
+}
+
+NetworkPolicies::NetworkPolicies(const NetworkPolicies& others, std::string_view ns,
+                                 std::span<const client::Object> policies) {
+  auto state = std::make_unique<State>();
+  for (const auto& policy : others.state_->all)
+    if (policy->ns != ns) state->all.push_back(policy);
+  state->add(policies);
   state_ = std::move(state);
 }
 
@@ -284,47 +304,16 @@ network::Policy NetworkPolicies::policy_for(const Json& pod, const Neighbourhood
   if (ns != around.state_->namespaces.end()) source.ns_labels = &ns->second;
   Draft draft;
   bool is_selected = false;
-  for (const Parsed& policy : state_->all) {
-    if (!policy.is_egress || !policy.is_about(source.ns, source.labels)) continue;
+  for (const auto& policy : state_->all) {
+    if (!policy->is_egress || !policy->is_about(source.ns, source.labels)) continue;
     is_selected = true;
-    for (const PeerRule& rule : policy.egress)
-      state_->apply(draft, source, around.state_->all, rule);
+    for (const PeerRule& rule : policy->egress) state_->apply(draft, source, *around.state_, rule);
   }
   if (!is_selected) {
     draft.allow_world({});
-    state_->open_offered(draft, source, around.state_->all, nullptr);
+    state_->open_offered(draft, source, *around.state_, nullptr);
   }
   return std::move(draft).take();
-}
-
-std::uint32_t address_of_pod(const Json& pod) {
-  const std::string_view phase = text_at(pod, {"status", "phase"});
-  const std::string_view address = text_at(pod, {"status", "podIP"});
-  if (phase == "Succeeded" || phase == "Failed" || address.empty()) return 0;
-  try {
-    return network::parse_cidr(address).address;
-  } catch (const Error&) {
-    return 0;
-  }
-}
-
-bool selects(const Json& service, const Json& pod) {
-  const model::JsonObject* selector = model::object_at(service, {"spec", "selector"});
-  if (!selector || selector->empty()) return false;
-  return std::ranges::all_of(*selector, [&](const auto& label) {
-    const Json* value = model::find(pod, {"metadata", "labels", std::string_view(label.key())});
-    return value && *value == label.value();
-  });
-}
-
-std::uint16_t target_port(const Json& service_port, const Json& pod) {
-  const std::string_view name = text_at(service_port, {"targetPort"});
-  if (!name.empty()) {
-    const auto protocol = find_protocol(text_at(service_port, {"protocol"}));
-    return protocol ? find_named_port(pod, name, *protocol) : std::uint16_t{0};
-  }
-  const std::uint16_t number = port_number(service_port, {"targetPort"});
-  return number != 0 ? number : port_number(service_port, {"port"});
 }
 
 std::vector<Cidr> without(const Cidr& whole, std::span<const Cidr> excepted) {

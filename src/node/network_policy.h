@@ -22,10 +22,9 @@
 #include "client/watch_cache.h"
 #include "model/json.h"
 #include "network/policy.h"
+#include "node/pod_index.h"
 
 namespace hearth::node {
-
-using model::Json;
 
 // More would not fit a policy, and each costs every packet of the pod a little.
 inline constexpr std::size_t kMostOpened = 128;
@@ -53,6 +52,10 @@ class NetworkPolicies {
   NetworkPolicies(const NetworkPolicies&) = delete;
   NetworkPolicies& operator=(const NetworkPolicies&) = delete;
 
+  // Those that `others` has of other namespaces, and these.
+  NetworkPolicies(const NetworkPolicies& others, std::string_view ns,
+                  std::span<const client::Object> policies);
+
   // What does not fit a Policy is left out, and so not allowed.
   network::Policy policy_for(const Json& pod, const Neighbourhood& around) const;
 
@@ -60,15 +63,6 @@ class NetworkPolicies {
   struct State;
   std::unique_ptr<const State> state_;
 };
-
-// Where a pod is reached: status.podIP of one that is not over. 0: nowhere.
-std::uint32_t address_of_pod(const Json& pod);
-
-// Whether spec.selector of a Service, if it has one, selects the pod. Namespaces are not compared.
-bool selects(const Json& service, const Json& pod);
-
-// The number that a Service's port leads to in a pod: targetPort, by name or number. 0: nowhere.
-std::uint16_t target_port(const Json& service_port, const Json& pod);
 
 // What is left of `whole`.
 std::vector<network::Cidr> without(const network::Cidr& whole,

@@ -56,9 +56,4 @@ struct Parsed {
 // One that makes no sense admits nothing.
 Parsed parse_network_policy(const model::Json& policy);
 
-// Of a port, wherever it is said; SCTP does not pass.
-std::optional<network::Protocol> find_protocol(std::string_view text);
-// 0 for none.
-std::uint16_t port_number(const model::Json& value, model::Path path);
-
 }  // namespace hearth::node

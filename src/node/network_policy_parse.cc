@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "model/meta.h"
 #include "node/network_policy_internal.h"
+#include "node/pod_index.h"
 
 namespace hearth::node {
 
@@ -11,11 +12,8 @@ using model::Json;
 using model::LabelSelector;
 using model::text_at;
 using network::Cidr;
-using network::Protocol;
 
 namespace {
-
-constexpr std::int64_t kMostPort = 65535;
 
 // "10.1.2.3/8" too, as Kubernetes has it.
 Cidr parse_block(std::string_view text) {
@@ -97,17 +95,6 @@ bool has_type(const Json& policy, std::string_view type, bool otherwise) {
 }
 
 }  // namespace
-
-std::optional<Protocol> find_protocol(std::string_view text) {
-  if (text.empty() || text == "TCP") return Protocol::tcp;
-  if (text == "UDP") return Protocol::udp;
-  return std::nullopt;  // SCTP does not pass
-}
-
-std::uint16_t port_number(const Json& value, model::Path path) {
-  const std::int64_t number = model::number_at(value, path).value_or(0);
-  return number > 0 && number <= kMostPort ? static_cast<std::uint16_t>(number) : std::uint16_t{0};
-}
 
 Parsed parse_network_policy(const Json& policy) {
   Parsed parsed{.ns = std::string(model::namespace_of(policy))};

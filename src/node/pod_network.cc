@@ -72,4 +72,8 @@ void PodNetwork::furnish(const model::Json& pod, runtime::SandboxSpec& spec) {
        .content = resolv_conf_of(pod, state_->names->address(), state_->options.domain)});
 }
 
+network::Policy PodNetwork::policy_of(const model::Json& pod) {
+  return state_->policies.policy_of(pod);
+}
+
 }  // namespace hearth::node

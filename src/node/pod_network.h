@@ -34,6 +34,10 @@ class PodNetwork {
   // network. After start(). Throws Error, also StatusError.
   void furnish(const model::Json& pod, runtime::SandboxSpec& spec);
 
+  // Whom the pod may talk to, by its own words and the NetworkPolicies that there are now. Changes
+  // of either take effect by themselves. As furnish().
+  network::Policy policy_of(const model::Json& pod);
+
  private:
   struct State;
   std::unique_ptr<State> state_;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "client/kinds.h"
+#include "model/front_door.h"
 #include "node/pod_status.h"
 
 namespace hearth::node {
@@ -15,6 +16,7 @@ using model::text_at;
 constexpr Duration kSyncPatience = std::chrono::minutes(1);
 // Neighbours come and go by the hundred: once for all of them is enough.
 constexpr Duration kPatience = std::chrono::milliseconds(100);
+constexpr Duration kMostPatience = std::chrono::seconds(1);
 // Before what could not be set is tried again.
 constexpr Duration kRetryPause = std::chrono::seconds(1);
 
@@ -44,7 +46,11 @@ bool is_same_neighbour(const Json& before, const Json& now) {
 }
 
 bool is_same_to_us(const Json& before, const Json& now) {
-  return is_same_neighbour(before, now) && running_sandboxes(before) == running_sandboxes(now);
+  const auto wish = [](const Json& pod) {
+    return model::annotation_of(pod, model::kEgressAnnotation);
+  };
+  return is_same_neighbour(before, now) && wish(before) == wish(now) &&
+         running_sandboxes(before) == running_sandboxes(now);
 }
 
 }  // namespace
@@ -57,20 +63,24 @@ PolicyKeeper::PolicyKeeper(client::Client& client, runtime::Runtime& runtime,
       services_(services),
       policies_(client, client::kNetworkPolicies),
       namespaces_(client, client::kNamespaces) {
-  const auto urgent = [this](const client::Object&) { note_all(/*is_urgent=*/true); };
-  const auto changed = [this](const client::Object& before, const client::Object& now) {
-    const Json* left = model::find(*before, {"spec"});
-    const Json* right = model::find(*now, {"spec"});
-    if (left && right && *left == *right) return;
-    note_all(/*is_urgent=*/true);
+  const auto tell_of = [this](client::WatchCache& cache, bool is_urgent) {
+    const auto note = [this, is_urgent](const client::Object&) { note_all(is_urgent); };
+    const auto changed = [this, is_urgent](const client::Object& before,
+                                           const client::Object& now) {
+      const Json* left = model::find(*before, {"spec"});
+      const Json* right = model::find(*now, {"spec"});
+      if (!left || !right || *left != *right) note_all(is_urgent);
+    };
+    cache.add_handlers({.on_add = note, .on_update = changed, .on_delete = note});
   };
-  policies_.add_handlers({.on_add = urgent, .on_update = changed, .on_delete = urgent});
-  services_.add_handlers({.on_add = urgent, .on_update = changed, .on_delete = urgent});
+  tell_of(policies_, /*is_urgent=*/true);
+  tell_of(services_, /*is_urgent=*/false);
   namespaces_.add_handlers(
-      {.on_add = urgent,
-       .on_update = [this](const client::Object& before, const client::Object& now) {
-         if (!is_same_neighbour(*before, *now)) note_all(/*is_urgent=*/true);
-       }});
+      {.on_add = [this](const client::Object&) { note_all(/*is_urgent=*/true); },
+       .on_update =
+           [this](const client::Object& before, const client::Object& now) {
+             if (!is_same_neighbour(*before, *now)) note_all(/*is_urgent=*/true);
+           }});
   pods_.add_handlers({.on_add = [this](const client::Object& now) { note_pod(*now, true); },
                       .on_update =
                           [this](const client::Object& before, const client::Object& now) {
@@ -103,30 +113,28 @@ void PolicyKeeper::stop() {
 }
 
 network::Policy PolicyKeeper::first_policy(const Json& pod) {
-  network::Policy policy = fresh_policy(pod);
+  network::Policy policy = policy_of(pod);
   const std::lock_guard lock(mutex_);
   // A container that joins others does not change what is in force for them.
   applied_.try_emplace(std::string(model::uid_of(pod)), Applied{.policy = policy});
   return policy;
 }
 
-network::Policy PolicyKeeper::fresh_policy(const Json& pod) {
+network::Policy PolicyKeeper::policy_of(const Json& pod) {
+  const Around now = around();
   const std::string_view ns = model::namespace_of(pod);
-  std::vector<client::Object> policies;
-  for (client::Object& known : policies_.list())
-    if (model::namespace_of(*known) != ns) policies.push_back(std::move(known));
   client::ListOptions options;
   options.ns = ns;
-  for (Json& fresh : client_.list_all(client::kNetworkPolicies, options).items)
-    policies.push_back(std::make_shared<const Json>(std::move(fresh)));
-  return NetworkPolicies(policies).policy_for(pod, *around());
+  std::vector<client::Object> fresh;
+  for (Json& policy : client_.list_all(client::kNetworkPolicies, options).items)
+    fresh.push_back(std::make_shared<const Json>(std::move(policy)));
+  return NetworkPolicies(*now.policies, ns, fresh).policy_for(pod, *now.neighbours);
 }
 
 void PolicyKeeper::note_pod(const Json& pod, bool is_neighbourly) {
   const std::lock_guard lock(mutex_);
   changed_.insert(model::key_of(pod));
-  has_all_changed_ |= is_neighbourly && address_of_pod(pod) != 0;
-  // One that ended has an address no longer.
+  // Also of one that ended: others had its address.
   has_all_changed_ |= is_neighbourly && !text_at(pod, {"status", "podIP"}).empty();
   news_.notify_one();
 }
@@ -138,44 +146,28 @@ void PolicyKeeper::note_all(bool is_urgent) {
   news_.notify_one();
 }
 
-std::shared_ptr<const Neighbourhood> PolicyKeeper::around() {
+PolicyKeeper::Around PolicyKeeper::around() {
   const std::lock_guard lock(mutex_);
-  if (!around_) fail(Code::unavailable, "the neighbours of pods are not known yet");
+  if (!around_.neighbours) fail(Code::unavailable, "the neighbours of pods are not known yet");
   return around_;
 }
 
 void PolicyKeeper::look_around() {
-  auto now =
-      std::make_shared<const Neighbourhood>(pods_.list(), namespaces_.list(), services_.list());
+  Around now{.policies = std::make_shared<const NetworkPolicies>(policies_.list()),
+             .neighbours = std::make_shared<const Neighbourhood>(pods_.list(), namespaces_.list(),
+                                                                 services_.list())};
   const std::lock_guard lock(mutex_);
   around_ = std::move(now);
-  known_ = std::make_shared<const NetworkPolicies>(policies_.list());
 }
 
 void PolicyKeeper::run(const std::stop_token& stop) {
-  auto next_round = std::chrono::steady_clock::now();
-  while (!stop.stop_requested()) {
-    std::set<model::Key> changed;
-    bool is_for_all = false;
-    {
-      std::unique_lock lock(mutex_);
-      const auto is_any = [&] { return !changed_.empty() || has_all_changed_; };
-      if (!news_.wait(lock, stop, is_any)) return;
-      if (changed_.empty() && !is_urgent_)
-        news_.wait_until(lock, stop, next_round, [&] { return !changed_.empty() || is_urgent_; });
-      is_for_all =
-          has_all_changed_ && (is_urgent_ || std::chrono::steady_clock::now() >= next_round);
-      if (is_for_all) has_all_changed_ = is_urgent_ = false;
-      changed = std::exchange(changed_, {});
-    }
+  Instant next_round = std::chrono::steady_clock::now();
+  while (true) {
+    const auto work = wait_for_work(stop, next_round);
+    if (!work) return;
     try {
-      if (is_for_all) {
-        next_round = std::chrono::steady_clock::now() + kPatience;
-        look_around();
-        apply_all();
-        continue;
-      }
-      for (const model::Key& key : changed)
+      if (work->is_for_all) next_round = go_round();
+      for (const model::Key& key : work->changed)
         if (const client::Object pod = pods_.find(key.ns, key.name)) apply(*pod);
     } catch (const std::exception& error) {
       log::error("network policies could not be set; trying again", {{"error", error.what()}});
@@ -184,6 +176,28 @@ void PolicyKeeper::run(const std::stop_token& stop) {
       news_.wait_for(lock, stop, kRetryPause, [] { return false; });
     }
   }
+}
+
+std::optional<PolicyKeeper::Work> PolicyKeeper::wait_for_work(const std::stop_token& stop,
+                                                              Instant next_round) {
+  std::unique_lock lock(mutex_);
+  if (!news_.wait(lock, stop, [&] { return !changed_.empty() || has_all_changed_; })) return {};
+  news_.wait_until(lock, stop, next_round, [&] { return !changed_.empty() || is_urgent_; });
+  if (stop.stop_requested()) return {};
+  Work work{.changed = std::exchange(changed_, {})};
+  work.is_for_all =
+      has_all_changed_ && (is_urgent_ || std::chrono::steady_clock::now() >= next_round);
+  if (work.is_for_all) has_all_changed_ = is_urgent_ = false;
+  return work;
+}
+
+// Returns when the next one may be. Where there are many pods, it is not all that we do.
+PolicyKeeper::Instant PolicyKeeper::go_round() {
+  const Instant begin = std::chrono::steady_clock::now();
+  look_around();
+  apply_all();
+  const Instant end = std::chrono::steady_clock::now();
+  return end + std::clamp<Duration>(10 * (end - begin), kPatience, kMostPatience);
 }
 
 void PolicyKeeper::apply_all() {
@@ -209,9 +223,11 @@ bool PolicyKeeper::is_in_force(const std::string& uid, const network::Policy& po
 void PolicyKeeper::apply(const Json& pod) {
   const std::set<std::string> sandboxes = running_sandboxes(pod);
   const std::string uid(model::uid_of(pod));
-  if (sandboxes.empty() || is_in_force(uid, known_->policy_for(pod, *around()), sandboxes)) return;
+  if (sandboxes.empty()) return;
+  const Around known = around();
+  if (is_in_force(uid, known.policies->policy_for(pod, *known.neighbours), sandboxes)) return;
   // What we know may be older than what the pod began with: nothing is loosened by mistake.
-  const network::Policy policy = fresh_policy(pod);
+  const network::Policy policy = policy_of(pod);
   if (is_in_force(uid, policy, sandboxes)) return;
   for (const std::string& id : sandboxes) {
     try {

@@ -5,10 +5,12 @@
 // those of a policy or of the pod itself at once, those of its neighbours some at a time.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -37,8 +39,21 @@ class PolicyKeeper {
 
   // For a container that is about to be made. Throws Error, also StatusError.
   network::Policy first_policy(const Json& pod);
+  // As it is to be by the pod and the NetworkPolicies that the API has now. Thread-safe. Throws
+  // Error, also StatusError.
+  network::Policy policy_of(const Json& pod);
 
  private:
+  using Instant = std::chrono::steady_clock::time_point;
+  struct Work {
+    std::set<model::Key> changed;
+    bool is_for_all = false;
+  };
+  // As it was when somebody looked.
+  struct Around {
+    std::shared_ptr<const NetworkPolicies> policies;
+    std::shared_ptr<const Neighbourhood> neighbours;
+  };
   // What is in force, as far as we know.
   struct Applied {
     network::Policy policy;
@@ -48,14 +63,14 @@ class PolicyKeeper {
   void note_pod(const Json& pod, bool is_neighbourly);
   void note_all(bool is_urgent);
   void run(const std::stop_token& stop);
+  std::optional<Work> wait_for_work(const std::stop_token& stop, Instant next_round);
+  Instant go_round();
   void look_around();
   void apply_all();
   void apply(const Json& pod);
   bool is_in_force(const std::string& uid, const network::Policy& policy,
                    const std::set<std::string>& sandboxes);
-  // By the NetworkPolicies that the API has now.
-  network::Policy fresh_policy(const Json& pod);
-  std::shared_ptr<const Neighbourhood> around();
+  Around around();
 
   client::Client& client_;
   runtime::Runtime& runtime_;
@@ -69,9 +84,8 @@ class PolicyKeeper {
   std::set<model::Key> changed_;
   bool has_all_changed_ = false;  // neighbours may mean something else for everybody
   bool is_urgent_ = false;
-  std::shared_ptr<const Neighbourhood> around_;
+  Around around_;
   std::map<std::string, Applied, std::less<>> applied_;  // by the pod's uid
-  std::shared_ptr<const NetworkPolicies> known_;         // the worker's
   std::jthread thread_;
 };
 

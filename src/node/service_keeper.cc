@@ -2,6 +2,8 @@
 
 #include <poll.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/log.h"
 #include "client/kinds.h"
@@ -13,6 +15,7 @@ namespace {
 constexpr Duration kSyncPatience = std::chrono::minutes(1);
 // Pods come and go by the hundred: once for all of them is enough.
 constexpr Duration kRest = std::chrono::milliseconds(30);
+constexpr Duration kMostRest = std::chrono::seconds(1);
 // How soon a runtime that was started again is told.
 constexpr Duration kLookPeriod = std::chrono::seconds(2);
 
@@ -71,17 +74,20 @@ void ServiceKeeper::run(const std::stop_token& stop) {
       const bool is_news = std::exchange(has_changed_, false);
       if (!is_news && !is_runtime_gone()) continue;
     }
+    const auto begin = std::chrono::steady_clock::now();
     try {
-      if (options_.on_names)
-        options_.on_names(service_names(services_.list(), pods_.list(), options_.domain));
-      tell_runtime();
-      write_slices();
+      const std::vector<client::Object> services = services_.list();
+      const PodIndex pods(pods_.list());
+      if (options_.on_names) options_.on_names(service_names(services, pods, options_.domain));
+      tell_runtime(service_rules(services, pods));
+      write_slices(services, pods);
     } catch (const std::exception& error) {
       log::warning("services are not up to date; trying again", {{"error", error.what()}});
       runtime_.reset();
     }
+    const Duration took = std::chrono::steady_clock::now() - begin;
     std::unique_lock lock(mutex_);
-    news_.wait_for(lock, stop, kRest, [] { return false; });
+    news_.wait_for(lock, stop, std::clamp(10 * took, kRest, kMostRest), [] { return false; });
   }
 }
 
@@ -91,8 +97,7 @@ bool ServiceKeeper::is_runtime_gone() const {
   return ::poll(&wanted, 1, 0) != 0;
 }
 
-void ServiceKeeper::tell_runtime() {
-  std::vector<network::Service> rules = service_rules(services_.list(), pods_.list());
+void ServiceKeeper::tell_runtime(std::vector<network::Service> rules) {
   const bool is_new = is_runtime_gone();
   if (is_new) runtime_ = std::make_unique<runtime::RuntimeClient>(options_.state_dir);
   if (!is_new && rules == told_) return;
@@ -100,9 +105,8 @@ void ServiceKeeper::tell_runtime() {
   told_ = std::move(rules);
 }
 
-void ServiceKeeper::write_slices() {
-  const std::vector<client::Object> pods = pods_.list();
-  for (const client::Object& service : services_.list()) {
+void ServiceKeeper::write_slices(std::span<const client::Object> services, const PodIndex& pods) {
+  for (const client::Object& service : services) {
     const model::JsonObject* selector = model::object_at(*service, {"spec", "selector"});
     if (!selector || selector->empty() || model::is_deleting(*service)) continue;
     try {

@@ -42,9 +42,9 @@ class ServiceKeeper {
  private:
   void note();
   void run(const std::stop_token& stop);
-  void tell_runtime();
+  void tell_runtime(std::vector<network::Service> rules);
   bool is_runtime_gone() const;
-  void write_slices();
+  void write_slices(std::span<const client::Object> services, const PodIndex& pods);
   void write_slice(const Json& wanted);
 
   client::Client& client_;

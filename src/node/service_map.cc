@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "model/meta.h"
-#include "node/network_policy.h"
 
 namespace hearth::node {
 namespace {
@@ -32,29 +31,11 @@ bool is_led_by_us(const Json& service) {
   return selector && !selector->empty() && text_at(service, {"spec", "type"}) != "ExternalName";
 }
 
-// By namespace: Services are many, and so are pods.
-using PodMap = std::map<std::string, std::vector<client::Object>, std::less<>>;
-
-PodMap by_namespace(std::span<const client::Object> pods) {
-  PodMap map;
-  for (const client::Object& pod : pods)
-    if (address_of_pod(*pod) != 0) map[std::string(model::namespace_of(*pod))].push_back(pod);
-  return map;
-}
-
-std::vector<client::Object> endpoints_of(const Json& service, const PodMap& pods) {
-  std::vector<client::Object> all;
-  const auto found = pods.find(model::namespace_of(service));
-  if (found == pods.end() || !is_led_by_us(service)) return all;
-  for (const client::Object& pod : found->second)
-    if (selects(service, *pod) && is_endpoint(service, *pod)) all.push_back(pod);
+std::vector<client::Object> endpoints_of(const Json& service, const PodIndex& pods) {
+  if (!is_led_by_us(service)) return {};
+  std::vector<client::Object> all = pods.selected_by(service);
+  std::erase_if(all, [&](const client::Object& pod) { return !is_endpoint(service, *pod); });
   return all;
-}
-
-network::Protocol protocol_of(const Json& port) {
-  const std::string_view text = text_at(port, {"protocol"});
-  if (text.empty() || text == "TCP") return network::Protocol::tcp;
-  return text == "UDP" ? network::Protocol::udp : network::Protocol::any;
 }
 
 JsonObject reference_to(const Json& pod) {
@@ -104,19 +85,18 @@ bool is_endpoint(const Json& service, const Json& pod) {
 }
 
 std::vector<network::Service> service_rules(std::span<const client::Object> services,
-                                            std::span<const client::Object> pods) {
-  const PodMap around = by_namespace(pods);
+                                            const PodIndex& pods) {
   std::vector<network::Service> rules;
   for (const client::Object& service : services) {
     const std::uint32_t address = cluster_ip(*service);
     const JsonArray* ports = model::array_at(*service, {"spec", "ports"});
     if (!network::kServiceRange.contains(address) || !is_led_by_us(*service) || !ports) continue;
-    const std::vector<client::Object> endpoints = endpoints_of(*service, around);
+    const std::vector<client::Object> endpoints = endpoints_of(*service, pods);
     for (const Json& port : *ports) {
-      network::Service rule{.address = address, .protocol = protocol_of(port)};
-      const std::int64_t number = model::number_at(port, {"port"}).value_or(0);
-      if (rule.protocol == network::Protocol::any || number <= 0 || number > 65535) continue;
-      rule.port = static_cast<std::uint16_t>(number);
+      const auto protocol = find_protocol(text_at(port, {"protocol"}));
+      const std::uint16_t number = port_number(port, {"port"});
+      if (!protocol || number == 0) continue;
+      network::Service rule{.address = address, .protocol = *protocol, .port = number};
       for (const client::Object& pod : endpoints) {
         const std::uint16_t target = target_port(port, *pod);
         if (target != 0 && rule.targets.size() < network::kMostTargets)
@@ -128,9 +108,8 @@ std::vector<network::Service> service_rules(std::span<const client::Object> serv
   return rules;
 }
 
-Names service_names(std::span<const client::Object> services, std::span<const client::Object> pods,
+Names service_names(std::span<const client::Object> services, const PodIndex& pods,
                     std::string_view domain) {
-  const PodMap around = by_namespace(pods);
   Names names;
   for (const client::Object& service : services) {
     const std::string base = fmt::format("{}.{}.svc.{}", model::name_of(*service),
@@ -138,7 +117,7 @@ Names service_names(std::span<const client::Object> services, std::span<const cl
     std::vector<std::uint32_t>& addresses = names[base];
     if (const std::uint32_t address = cluster_ip(*service)) addresses.push_back(address);
     const bool is_headless = text_at(*service, {"spec", "clusterIP"}) == "None";
-    for (const client::Object& pod : endpoints_of(*service, around)) {
+    for (const client::Object& pod : endpoints_of(*service, pods)) {
       if (is_headless) addresses.push_back(address_of_pod(*pod));
       const std::string_view hostname = text_at(*pod, {"spec", "hostname"});
       if (!hostname.empty() && text_at(*pod, {"spec", "subdomain"}) == model::name_of(*service))
@@ -148,13 +127,11 @@ Names service_names(std::span<const client::Object> services, std::span<const cl
   return names;
 }
 
-Json endpoint_slice(const Json& service, std::span<const client::Object> pods) {
+Json endpoint_slice(const Json& service, const PodIndex& pods) {
   JsonArray endpoints;
   const Json* first = nullptr;
-  for (const client::Object& pod : pods) {
-    if (model::namespace_of(*pod) != model::namespace_of(service) || !selects(service, *pod) ||
-        address_of_pod(*pod) == 0 || endpoints.size() >= kMostEndpoints)
-      continue;
+  for (const client::Object& pod : pods.selected_by(service)) {
+    if (endpoints.size() >= kMostEndpoints) break;
     if (!first) first = pod.get();
     endpoints.push_back(slice_endpoint(service, *pod));
   }

@@ -12,10 +12,9 @@
 #include "client/watch_cache.h"
 #include "model/json.h"
 #include "network/services.h"
+#include "node/pod_index.h"
 
 namespace hearth::node {
-
-using model::Json;
 
 // Ready, or wanted in spite of it (publishNotReadyAddresses), and not on its way out.
 bool is_endpoint(const Json& service, const Json& pod);
@@ -23,16 +22,16 @@ bool is_endpoint(const Json& service, const Json& pod);
 // What ClusterIPs lead to. Those without a selector are left alone. What does not fit
 // (network::kMostServices, kMostTargets) is left out.
 std::vector<network::Service> service_rules(std::span<const client::Object> services,
-                                            std::span<const client::Object> pods);
+                                            const PodIndex& pods);
 
 // Names below a domain and their addresses.
 //   SVC.NS.svc          the ClusterIP, or the addresses of all endpoints of a headless Service
 //   HOST.SVC.NS.svc     one endpoint, by spec.hostname of a pod whose spec.subdomain is SVC
 using Names = std::map<std::string, std::vector<std::uint32_t>, std::less<>>;
-Names service_names(std::span<const client::Object> services, std::span<const client::Object> pods,
+Names service_names(std::span<const client::Object> services, const PodIndex& pods,
                     std::string_view domain);
 
 // The EndpointSlice of a Service with a selector, as the API keeps it: controlled by the Service.
-Json endpoint_slice(const Json& service, std::span<const client::Object> pods);
+Json endpoint_slice(const Json& service, const PodIndex& pods);
 
 }  // namespace hearth::node

@@ -34,9 +34,9 @@ std::uint32_t address(const char* text) {
 
 class ServiceMapTest : public testing::Test {
  protected:
-  const std::vector<client::Object> pods_ = {
+  const PodIndex pods_{std::vector<client::Object>{
       pod("a", "10.77.0.2"), pod("late", "10.77.0.3", false),
-      pod("going", "10.77.0.4", true, ", deletionTimestamp: '2026-01-01T00:00:00Z'")};
+      pod("going", "10.77.0.4", true, ", deletionTimestamp: '2026-01-01T00:00:00Z'")}};
 };
 
 TEST_F(ServiceMapTest, AddressesLeadToReadyPods) {

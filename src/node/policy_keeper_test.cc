@@ -1,0 +1,171 @@
+// Policies of pods as NetworkPolicies come and go, on the real API server.
+#include "node/policy_keeper.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "apiserver/server_testing.h"
+#include "base/error.h"
+#include "client/kinds.h"
+#include "node/fake_runtime_internal.h"
+
+namespace hearth::node {
+namespace {
+
+using namespace std::chrono_literals;
+using apiserver::json;
+using network::Mode;
+using network::Policy;
+
+const Policy kWorld{.mode = Mode::world};
+const Policy kNothing{.mode = Mode::listed};
+
+// What the runtime was told of each sandbox, and how often in all.
+class Told {
+ public:
+  void add(const std::string& id, const Policy& policy) {
+    const std::lock_guard lock(mutex_);
+    last_[id] = policy;
+    ++count_;
+    news_.notify_all();
+  }
+  bool wait_for(const std::string& id, const Policy& policy) {
+    std::unique_lock lock(mutex_);
+    return news_.wait_for(lock, 10s, [&] {
+      const auto found = last_.find(id);
+      return found != last_.end() && found->second == policy;
+    });
+  }
+  int count() {
+    const std::lock_guard lock(mutex_);
+    return count_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable news_;
+  std::map<std::string, Policy> last_;
+  int count_ = 0;
+};
+
+class PolicyKeeperTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    runtime_.on_policy = [this](const std::string& id, const Policy& policy) {
+      if (id == "gone") fail(Code::not_found, "there is no '{}'", id);
+      told_.add(id, policy);
+    };
+  }
+  void TearDown() override {
+    keeper_.reset();
+    services_.stop();
+    pods_.stop();
+  }
+
+  void start() {
+    keeper_.emplace(client(), runtime_, pods_, services_);
+    pods_.start();
+    services_.start();
+    keeper_->start();
+  }
+
+  client::Client& client() { return server_.client(); }
+
+  // As keepers get it: the cache has it.
+  network::Policy begin(std::string_view name, std::string_view app) {
+    const Json pod = make_pod(name, app);
+    while (!pods_.find("default", name)) std::this_thread::yield();
+    return keeper_->first_policy(pod);
+  }
+  Json make_pod(std::string_view name, std::string_view app) {
+    return client().create(client::kPods, json(fmt::format(R"({{"apiVersion":"v1","kind":"Pod",
+        "metadata":{{"name":"{}","namespace":"default","labels":{{"app":"{}"}}}},
+        "spec":{{"nodeName":"here","containers":[{{"name":"main","image":"host"}}]}}}})",
+                                                           name, app)));
+  }
+  // It runs, in a sandbox of this name.
+  void run(std::string_view pod, std::string_view address, std::string_view sandbox) {
+    client().patch(client::kPods, "default", pod, client::PatchKind::merge,
+                   json(fmt::format(R"({{"status":{{"phase":"Running","podIP":"{}",
+        "containerStatuses":[{{"name":"main","image":"host","imageID":"","ready":true,
+          "restartCount":0,"containerID":"hearth://{}","state":{{"running":{{}}}}}}]}}}})",
+                                    address, sandbox)),
+                   {.subresource = "status"});
+  }
+  void forbid_all(std::string_view name, std::string_view app) {
+    client().create(
+        client::kNetworkPolicies,
+        json(fmt::format(R"({{"apiVersion":"networking.k8s.io/v1","kind":"NetworkPolicy",
+        "metadata":{{"name":"{}","namespace":"default"}},
+        "spec":{{"podSelector":{{"matchLabels":{{"app":"{}"}}}},"policyTypes":["Egress"]}}}})",
+                         name, app)));
+  }
+  void allow_again(std::string_view name) {
+    client().remove(client::kNetworkPolicies, "default", name);
+  }
+
+  apiserver::TestServer server_;
+  FakeRuntime runtime_;
+  Told told_;
+  client::WatchCache pods_{server_.client(), client::kPods};
+  client::WatchCache services_{server_.client(), client::kServices};
+  std::optional<PolicyKeeper> keeper_;
+};
+
+TEST_F(PolicyKeeperTest, APodBeginsAsThePoliciesOfThisMomentSay) {
+  start();
+  forbid_all("closed", "web");
+  // No watch can have told of it yet, or it has: it makes no difference.
+  EXPECT_EQ(begin("a", "web"), kNothing);
+  EXPECT_EQ(begin("b", "other"), kWorld);
+}
+
+TEST_F(PolicyKeeperTest, ChangesFollowAndWhatIsSoAlreadyIsNotSaid) {
+  start();
+  EXPECT_EQ(begin("a", "web"), kWorld);
+  EXPECT_EQ(begin("b", "other"), kWorld);
+  run("a", "10.77.0.2", "box-a");
+  run("b", "10.77.0.3", "box-b");
+  forbid_all("closed", "web");
+  EXPECT_TRUE(told_.wait_for("box-a", kNothing));
+  EXPECT_EQ(told_.count(), 1) << "box-b is as it was made";
+  client().patch(client::kPods, "default", "b", client::PatchKind::merge,
+                 json(R"({"metadata":{"labels":{"app":"web"}}})"));
+  EXPECT_TRUE(told_.wait_for("box-b", kNothing)) << "labels are what policies go by";
+  allow_again("closed");
+  EXPECT_TRUE(told_.wait_for("box-a", kWorld));
+  EXPECT_TRUE(told_.wait_for("box-b", kWorld));
+}
+
+TEST_F(PolicyKeeperTest, WhatIsFoundIsToldAnew) {
+  make_pod("a", "web");
+  run("a", "10.77.0.2", "box-a");
+  make_pod("b", "web");
+  run("b", "10.77.0.3", "gone");
+  forbid_all("closed", "web");
+  start();  // as after an engine that was killed: nobody knows what is in force
+  EXPECT_TRUE(told_.wait_for("box-a", kNothing));
+}
+
+TEST_F(PolicyKeeperTest, ARuntimeThatRefusesIsAskedAgain) {
+  start();
+  std::mutex mutex;
+  int refusals = 1;
+  runtime_.on_policy = [&](const std::string& id, const Policy& policy) {
+    {
+      const std::lock_guard lock(mutex);
+      if (refusals-- > 0) fail(Code::unavailable, "the runtime is away");
+    }
+    told_.add(id, policy);
+  };
+  make_pod("a", "web");
+  run("a", "10.77.0.2", "box-a");
+  EXPECT_TRUE(told_.wait_for("box-a", kWorld));
+}
+
+}  // namespace
+}  // namespace hearth::node
