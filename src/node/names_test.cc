@@ -72,6 +72,29 @@ class NameServerTest : public testing::Test {
     answer.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
     return answer;
   }
+  // Over a stream, which has lengths before messages.
+  static std::string ask_stream(std::uint16_t port, const std::string& message) {
+    const linux::Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_addr.s_addr = htonl(kLoopback);
+    to.sin_port = htons(port);
+    ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to);
+    const timeval patience{.tv_sec = 3, .tv_usec = 0};
+    ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    const std::string framed = std::string{'\0', static_cast<char>(message.size())} + message;
+    // In two pieces: a message may come in any.
+    ::send(fd.get(), framed.data(), 5, MSG_NOSIGNAL);
+    ::send(fd.get(), framed.data() + 5, framed.size() - 5, MSG_NOSIGNAL);
+    std::string answer(4096, '\0');
+    std::size_t got = 0;
+    while (got < 2 || got < 2U + static_cast<std::uint8_t>(answer[1])) {
+      const ssize_t more = ::recv(fd.get(), answer.data() + got, answer.size() - got, 0);
+      if (more <= 0) return {};
+      got += static_cast<std::size_t>(more);
+    }
+    return answer.substr(2, got - 2);
+  }
   static NameServerOptions options() {
     NameServerOptions made;
     made.clients = network::parse_cidr("127.0.0.0/8");
@@ -101,6 +124,25 @@ TEST_F(NameServerTest, AnswersWhatItKnowsAndPassesOnTheRest) {
   EXPECT_EQ(passed.substr(0, 2), "\x12\x34");
   EXPECT_EQ(passed.substr(passed.size() - 4), std::string("\0\0\0\1", 4));
   EXPECT_EQ(ask(far.port(), question_for("web.here"))[3] & 0xf, 2) << "it has nobody to ask";
+  // The same over streams, which are passed on as streams.
+  EXPECT_EQ(ask_stream(server.port(), question_for("web.here")), known);
+  EXPECT_EQ(ask_stream(server.port(), question_for("x.cluster.local")), passed);
+}
+
+TEST_F(NameServerTest, AResolverThatIsAwayIsSaidSo) {
+  NameServerOptions far = options();
+  far.domain = "here";
+  far.upstream = 0xffffffff;  // no address that anything can be sent to
+  NameServer server(far);
+  for (const std::string& said : {ask(server.port(), question_for("web.there")),
+                                  ask_stream(server.port(), question_for("web.there"))}) {
+    ASSERT_GE(said.size(), 12U);
+    EXPECT_EQ(said[3] & 0xf, 2);
+  }
+  far.upstream = kLoopback;
+  far.upstream_port = 1;  // where nobody listens
+  NameServer other(far);
+  EXPECT_EQ(ask_stream(other.port(), question_for("web.there")), "") << "closed, and not in vain";
 }
 
 TEST_F(NameServerTest, StrangersAreNotHeard) {
