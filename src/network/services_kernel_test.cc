@@ -19,6 +19,19 @@ class ServicesTest : public SandboxTest {
     return made;
   }
 
+  // Who the server takes for the one that asks its port 53.
+  std::string sender_of(const linux::Fd& from, const std::string& ip, const linux::Fd& server) {
+    const linux::Fd made = make_socket(from, SOCK_DGRAM);
+    const sockaddr_in to = socket_address(ip, 53);
+    ::sendto(made.get(), "who?", 4, 0, reinterpret_cast<const sockaddr*>(&to), sizeof to);
+    if (!wait_for(server.get(), POLLIN, kPatience)) return "nobody";
+    char buffer[16];
+    sockaddr_in sender{};
+    socklen_t size = sizeof sender;
+    ::recvfrom(server.get(), buffer, sizeof buffer, 0, reinterpret_cast<sockaddr*>(&sender), &size);
+    return address_text(ntohl(sender.sin_addr.s_addr));
+  }
+
   static Policy opened(const std::string& rule) {
     return {.mode = Mode::listed, .open = {parse_rule(rule)}};
   }
@@ -93,6 +106,8 @@ TEST_F(ServicesTest, NamesAreAnsweredWhereItIsSaid) {
   EXPECT_EQ(ask(box.ns, network_->gateway(), 53, answering), "answered");
   EXPECT_EQ(reach(box.ns, network_->gateway(), 53), "connected");
   EXPECT_EQ(ask(host_, network_->gateway(), 53, answering), "answered");
+  EXPECT_EQ(sender_of(host_, network_->gateway(), answering), network_->gateway());
+  EXPECT_EQ(sender_of(box.ns, network_->gateway(), answering), box.slot.address);
   EXPECT_EQ(reach(box.ns, network_->gateway(), 5300), "refused") << "not by its own number";
   network_->set_name_server(0);
   EXPECT_EQ(ask(box.ns, network_->gateway(), 53, resolver), "answered");

@@ -54,7 +54,8 @@ std::string port_bytes(std::uint16_t port) {
   return std::string(reinterpret_cast<const char*>(&swapped), sizeof swapped);
 }
 
-std::string on_our_link(std::uint32_t which_name, const std::string& prefix) {
+// Whose name begins like this.
+std::string on_link(std::uint32_t which_name, const std::string& prefix) {
   return nft::load_meta(which_name) + nft::is(prefix);
 }
 
@@ -177,8 +178,8 @@ void put_from_sandbox(NftBatch& batch, const TableSpec& spec) {
 }
 
 void put_filter_hooks(NftBatch& batch, const TableSpec& spec) {
-  const std::string from_us = on_our_link(NFT_META_IIFNAME, spec.link_prefix);
-  const std::string to_us = on_our_link(NFT_META_OIFNAME, spec.link_prefix);
+  const std::string from_us = on_link(NFT_META_IIFNAME, spec.link_prefix);
+  const std::string to_us = on_link(NFT_META_OIFNAME, spec.link_prefix);
 
   batch.add_chain("judge", {.hook = NF_INET_PRE_ROUTING, .priority = kBeforeNat});
   batch.add_rule("judge", from_us + nft::go_to(kFromSandbox));
@@ -212,7 +213,7 @@ void put_nat_hooks(NftBatch& batch, const TableSpec& spec) {
       .type = "nat", .hook = NF_INET_LOCAL_OUT, .priority = NF_IP_PRI_NAT_DST};
   const std::string lead = load_ipv4(kDestination) + nft::verdict_of(kServices);
   batch.add_chain("lead", coming);
-  batch.add_rule("lead", on_our_link(NFT_META_IIFNAME, spec.link_prefix) + lead);
+  batch.add_rule("lead", on_link(NFT_META_IIFNAME, spec.link_prefix) + lead);
   batch.add_chain("lead_host", going);
   batch.add_rule("lead_host", lead);
   if (spec.resolver) {
@@ -224,6 +225,8 @@ void put_nat_hooks(NftBatch& batch, const TableSpec& spec) {
   const std::string chain = "hide_behind_host";
   batch.add_chain(chain,
                   {.type = "nat", .hook = NF_INET_POST_ROUTING, .priority = NF_IP_PRI_NAT_SRC});
+  // What the host says to its own gateway does not leave it.
+  batch.add_rule(chain, on_link(NFT_META_OIFNAME, std::string("lo\0", 3)) + nft::accept());
   batch.add_rule(chain, is_within(kSource, spec.pool) + nft::load_meta(NFT_META_OIFNAME) +
                             nft::is_not(spec.link_prefix) + nft::masquerade());
 }
@@ -314,7 +317,7 @@ void put_name_server(NftBatch& batch, const TableSpec& spec, std::uint16_t port)
   if (!spec.resolver) return;
   batch.flush_chain(kRedirectDns);
   batch.flush_chain(kRedirectHostDns);
-  const std::string from_us = on_our_link(NFT_META_IIFNAME, spec.link_prefix);
+  const std::string from_us = on_link(NFT_META_IIFNAME, spec.link_prefix);
   const std::string to = port == 0 ? nft::send_on_to(address_bytes(*spec.resolver), port_bytes(53))
                                    : nft::send_on_to(address_bytes(spec.gateway), port_bytes(port));
   for (const Protocol protocol : {Protocol::tcp, Protocol::udp}) {

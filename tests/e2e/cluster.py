@@ -98,7 +98,7 @@ def make_tls(cluster, user):
 class Cluster:
     def __init__(self, *engine_options):
         self.options = engine_options
-        self.engine = None
+        self.engine = self.api = None
         if not KUBECONFIG:
             need_root()
             self.before = host_state()
@@ -107,6 +107,8 @@ class Cluster:
 
     def start(self):
         """Again, too, after the engine was killed."""
+        if self.api:
+            self.api.close()
         if self.engine:
             self.engine.start(*self.options)
         self.api = Api(self.kubeconfig)
