@@ -1,5 +1,6 @@
 #include "network/network.h"
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -11,6 +12,7 @@
 #include "network/host_side.h"
 #include "network/pool.h"
 #include "network/resolver.h"
+#include "network/shelves.h"
 #include "network/table.h"
 
 namespace hearth::network {
@@ -57,6 +59,7 @@ class Network::State {
   struct Living {
     std::string link;
     Policy policy;
+    Place place;
   };
 
   Slot slot(std::uint32_t index, const std::string& link) const;
@@ -65,6 +68,8 @@ class Network::State {
   Living& get_living(std::uint32_t index);
   void commit(linux::NftBatch& batch, const std::string& what);
   void change(std::uint32_t index, Living& living, const Policy& policy);
+  void move(Living& living, const Policy& policy, const Place& place);
+  bool has_twin(std::uint32_t index, const Policy& policy) const;
   void put_table_back();
 
   const Names names_;
@@ -76,6 +81,7 @@ class Network::State {
   std::mutex table_mutex_;  // guards what follows; held while the kernel changes the table
   linux::NftSocket nft_;
   std::map<std::uint32_t, Living> living_;
+  Shelves shelves_;
   std::vector<Service> services_;
   std::uint16_t name_server_ = 0;
   // Links found by the first adopt(), by address; until start().
@@ -99,7 +105,8 @@ Slot Network::State::adopt(std::uint32_t index, const Policy& policy) {
   const auto found =
       index < slots_ ? left_behind_->find(address_of(spec_.pool, index)) : left_behind_->end();
   if (found == left_behind_->end()) fail(Code::not_found, "network slot {} has no link", index);
-  living_[index] = {.link = found->second, .policy = policy};
+  move(living_[index] = {.link = found->second}, policy,
+       shelves_.find(policy, has_twin(index, policy)));
   return slot(index, found->second);
 }
 
@@ -123,9 +130,11 @@ std::size_t Network::State::start() {
 void Network::State::put_table_back() {
   linux::NftBatch batch(spec_.name);
   put_table(batch, spec_);
-  for (const auto& [index, living] : living_) {
-    put_change(batch, spec_, address_of(spec_.pool, index), /*from=*/{}, living.policy);
-  }
+  for (unsigned shelf = 1; shelf < kShelves; ++shelf)
+    if (!shelves_.is_free(shelf)) put_shelf(batch, spec_, shelf, shelves_.policy(shelf));
+  for (const auto& [index, living] : living_)
+    put_change(batch, spec_, address_of(spec_.pool, index), /*from=*/{}, living.place,
+               living.policy);
   put_services(batch, /*from=*/{}, services_);
   if (name_server_ != 0) put_name_server(batch, spec_, name_server_);
   nft_.commit(batch, fmt::format("make nftables table '{}'", spec_.name));
@@ -187,12 +196,29 @@ void Network::State::commit(linux::NftBatch& batch, const std::string& what) {
 }
 
 void Network::State::change(std::uint32_t index, Living& living, const Policy& policy) {
+  const Place place = shelves_.find(policy, has_twin(index, policy));
   linux::NftBatch batch(spec_.name);
-  put_change(batch, spec_, address_of(spec_.pool, index), living.policy, policy);
-  const Policy before = std::exchange(living.policy, policy);
-  OnFailure keep([&] { living.policy = before; });
+  if (place.kind == Place::Kind::shelf && shelves_.is_free(place.shelf))
+    put_shelf(batch, spec_, place.shelf, policy);
+  put_change(batch, spec_, address_of(spec_.pool, index), living.place, place, policy);
+  const Living before = living;
+  move(living, policy, place);
+  OnFailure keep([&] { move(living, before.policy, before.place); });
   commit(batch, fmt::format("set the policy of network slot {}", index));
   keep.release();
+}
+
+void Network::State::move(Living& living, const Policy& policy, const Place& place) {
+  shelves_.enter(place, policy);
+  shelves_.leave(living.place);
+  living.policy = policy;
+  living.place = place;
+}
+
+bool Network::State::has_twin(std::uint32_t index, const Policy& policy) const {
+  return std::ranges::any_of(living_, [&](const auto& other) {
+    return other.first != index && other.second.policy == policy;
+  });
 }
 
 void Network::State::set_policy(std::uint32_t index, const Policy& policy) {

@@ -315,6 +315,10 @@ TEST_F(NetworkTest, ATableThatSomebodyTookAwayComesBack) {
   const linux::Fd other = linux::make_net_namespace();
   const Slot slot = network.attach(ns.get(), world_policy());
   network.attach(other.get(), world_policy());
+  const Policy shared{.mode = Mode::listed, .allow = {parse_rule("203.0.113.7:80")}};
+  const linux::Fd first = linux::make_net_namespace();
+  const linux::Fd second = linux::make_net_namespace();
+  for (const linux::Fd* one : {&first, &second}) network.attach(one->get(), shared);
   linux::NftBatch batch("hearth-test");
   batch.delete_table();
   linux::NftSocket().commit(batch, "delete the table");
@@ -324,6 +328,10 @@ TEST_F(NetworkTest, ATableThatSomebodyTookAwayComesBack) {
   EXPECT_EQ(reach(ns, kWorldServer, 80), "refused");
   EXPECT_EQ(reach(other, kWorldServer, 80), "connected");
   EXPECT_EQ(reach(other, kHostAddress, 22), "refused");
+  for (const linux::Fd* one : {&first, &second}) {
+    EXPECT_EQ(reach(*one, kWorldServer, 80), "connected");
+    EXPECT_EQ(reach(*one, kOtherServer, 80), "refused");
+  }
 }
 
 }  // namespace

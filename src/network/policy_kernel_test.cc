@@ -219,6 +219,33 @@ TEST_F(PolicyTest, AChangeCutsWhatIsNoLongerAllowedAndNothingElse) {
   EXPECT_EQ(errno, ECONNRESET);
 }
 
+TEST_F(PolicyTest, WhatSeveralShareIsEachOnesOwn) {
+  const linux::Fd server = listen_in_world(80);
+  const linux::Fd other = listen_in_world(80, kOtherServer);
+  const Policy shared{.mode = Mode::world, .deny = {parse_rule("203.0.113.8")}};
+  std::vector<Box> boxes;
+  for (int i = 0; i < 3; ++i) boxes.push_back(make_box(shared));
+  const auto outcomes = [&](const std::string& ip) {
+    std::vector<std::string> all;
+    for (const Box& box : boxes) all.push_back(reach(box.ns, ip, 80));
+    return all;
+  };
+  using All = std::vector<std::string>;
+  EXPECT_EQ(outcomes(kWorldServer), (All{"connected", "connected", "connected"}));
+  EXPECT_EQ(outcomes(kOtherServer), (All{"refused", "refused", "refused"}));
+  network_->set_policy(boxes[1].slot.index, world_policy());
+  EXPECT_EQ(outcomes(kOtherServer), (All{"refused", "connected", "refused"}));
+  network_->set_policy(boxes[2].slot.index, {});
+  EXPECT_EQ(outcomes(kWorldServer), (All{"connected", "connected", "refused"}));
+  // The shelf is empty now, and somebody else's next.
+  const Policy strict{.mode = Mode::listed, .allow = {parse_rule("203.0.113.8")}};
+  for (const std::size_t i : {1U, 2U}) network_->set_policy(boxes[i].slot.index, strict);
+  EXPECT_EQ(outcomes(kWorldServer), (All{"connected", "refused", "refused"}));
+  EXPECT_EQ(outcomes(kOtherServer), (All{"refused", "connected", "connected"}));
+  network_->release(boxes[2].slot.index);
+  EXPECT_EQ(outcomes(kOtherServer), (All{"refused", "connected", "refused"}));
+}
+
 TEST_F(PolicyTest, WithoutEgressOnlyTheHostIsNear) {
   open_network({.tag = "closed", .egress = false, .resolver = kWorldServer});
   const linux::Fd server = listen_in_world(80);

@@ -153,6 +153,11 @@ void put_walls(NftBatch& batch, const TableSpec& spec) {
   }
 }
 
+// A set and a chain.
+std::string shelf_name(unsigned shelf) {
+  return shelf == 0 ? kWorld : fmt::format("like-{}", shelf);
+}
+
 void put_from_sandbox(NftBatch& batch, const TableSpec& spec) {
   batch.add_chain(kFromSandbox);
   const auto add = [&](const std::string& rule) { batch.add_rule(kFromSandbox, rule); };
@@ -174,6 +179,8 @@ void put_from_sandbox(NftBatch& batch, const TableSpec& spec) {
   const std::string source = load_ipv4(kSource);
   add(source + nft::is_in(kWorld) + nft::go_to(kWorld));
   add(source + nft::verdict_of(kPolicies));
+  for (unsigned shelf = 1; shelf < kShelves; ++shelf)
+    add(source + nft::is_in(shelf_name(shelf)) + nft::go_to(shelf_name(shelf)));
   add(nft::go_to(kRefuse));
 }
 
@@ -255,13 +262,6 @@ void put_rules_of(NftBatch& batch, const std::string& chain, const std::vector<S
   }
 }
 
-enum class Place { nowhere, world, own_chain };
-
-Place place_of(const Policy& policy) {
-  if (policy.mode == Mode::none) return Place::nowhere;
-  return policy == Policy{.mode = Mode::world} ? Place::world : Place::own_chain;
-}
-
 }  // namespace
 
 std::string address_bytes(std::uint32_t address) {
@@ -280,6 +280,11 @@ void put_table(NftBatch& batch, const TableSpec& spec) {
   put_walls(batch, spec);
   batch.add_chain(kWorld);
   put_rules_of(batch, spec, kWorld, {.mode = Mode::world});
+  for (unsigned shelf = 1; shelf < kShelves; ++shelf) {
+    batch.add_address_set(shelf_name(shelf));
+    batch.add_chain(shelf_name(shelf));
+    batch.add_rule(shelf_name(shelf), nft::go_to(kRefuse));
+  }
   put_from_sandbox(batch, spec);
   put_filter_hooks(batch, spec);
   put_nat_hooks(batch, spec);
@@ -329,24 +334,30 @@ void put_name_server(NftBatch& batch, const TableSpec& spec, std::uint16_t port)
   }
 }
 
-void put_change(NftBatch& batch, const TableSpec& spec, std::uint32_t address, const Policy& from,
-                const Policy& to) {
-  const Place before = place_of(from);
-  const Place after = place_of(to);
+void put_shelf(NftBatch& batch, const TableSpec& spec, unsigned shelf, const Policy& policy) {
+  batch.flush_chain(shelf_name(shelf));
+  put_rules_of(batch, spec, shelf_name(shelf), policy);
+}
+
+void put_change(NftBatch& batch, const TableSpec& spec, std::uint32_t address, const Place& from,
+                const Place& to, const Policy& policy) {
+  using Kind = Place::Kind;
   const std::string key = address_bytes(address);
   const std::string chain = "of-" + address_text(address);
+  const bool had_chain = from.kind == Kind::own_chain;
+  const bool has_chain = to.kind == Kind::own_chain;
 
-  if (before == Place::world && after != Place::world) batch.delete_element(kWorld, key);
-  if (before == Place::own_chain) {
-    if (after != Place::own_chain) batch.delete_element(kPolicies, key);
+  if (from.kind == Kind::shelf && from != to) batch.delete_element(shelf_name(from.shelf), key);
+  if (had_chain) {
+    if (!has_chain) batch.delete_element(kPolicies, key);
     batch.flush_chain(chain);
-    if (after != Place::own_chain) batch.delete_chain(chain);
+    if (!has_chain) batch.delete_chain(chain);
   }
-  if (after == Place::world && before != Place::world) batch.add_element(kWorld, key);
-  if (after == Place::own_chain) {
-    if (before != Place::own_chain) batch.add_chain(chain);
-    put_rules_of(batch, spec, chain, to);
-    if (before != Place::own_chain) batch.add_go_to(kPolicies, key, chain);
+  if (to.kind == Kind::shelf && from != to) batch.add_element(shelf_name(to.shelf), key);
+  if (has_chain) {
+    if (!had_chain) batch.add_chain(chain);
+    put_rules_of(batch, spec, chain, policy);
+    if (!had_chain) batch.add_go_to(kPolicies, key, chain);
   }
 }
 

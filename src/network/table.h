@@ -7,7 +7,8 @@
 //       is judged by the policy of its source:
 //         set `world`    -> chain `world`, shared by all sandboxes with the plain policy
 //         map `policies` -> a chain of the sandbox's own, `of-ADDRESS`
-//         neither        -> chain `refuse`
+//         set `like-N`   -> chain `like-N`, a shelf: shared by sandboxes with another policy
+//         none of them   -> chain `refuse`
 //   prerouting, nat: port 53 of the gateway leads to the host's resolver.
 //       Addresses of services (services.h) lead to one of their targets; a second look of
 //       `from_sandbox`, after that, judges the target.
@@ -15,8 +16,8 @@
 //   output: no IPv6 to sandboxes. Services as above.
 //   postrouting, nat: what leaves the host leaves under the host's address.
 //
-// The plain policy is a set and not a map of verdicts because the kernel walks everything that a
-// map leads to at each change of it.
+// Policies that are shared are sets and not maps of verdicts because the kernel walks everything
+// that a map leads to at each change of it. Shelves are few: a packet may have to try all of them.
 #pragma once
 
 #include <cstdint>
@@ -43,9 +44,26 @@ struct TableSpec {
 // The table, in the place of one of the same name, without any sandbox.
 void put_table(linux::NftBatch& batch, const TableSpec& spec);
 
-// A sandbox's share of the table goes from one policy to another. Mode none has no share.
+// The first one is `world`.
+inline constexpr unsigned kShelves = 9;
+
+// A sandbox's share of the table. Mode none has no share.
+struct Place {
+  enum class Kind : std::uint8_t { nowhere, shelf, own_chain };
+
+  Kind kind = Kind::nowhere;
+  unsigned shelf = 0;
+
+  bool operator==(const Place&) const = default;
+};
+
+// Another policy on a shelf that nobody uses; not the first.
+void put_shelf(linux::NftBatch& batch, const TableSpec& spec, unsigned shelf, const Policy& policy);
+
+// A sandbox's share goes from one place to another, where it has this policy (on a shelf, it is
+// there).
 void put_change(linux::NftBatch& batch, const TableSpec& spec, std::uint32_t address,
-                const Policy& from, const Policy& to);
+                const Place& from, const Place& to, const Policy& policy);
 
 // Services that go, come or lead elsewhere.
 void put_services(linux::NftBatch& batch, const std::vector<Service>& from,

@@ -1,0 +1,54 @@
+#include "network/shelves.h"
+
+#include <gtest/gtest.h>
+
+namespace hearth::network {
+namespace {
+
+Policy without(const char* cidr) {
+  return {.mode = Mode::world, .deny = {parse_rule(cidr)}};
+}
+
+constexpr Place on(unsigned shelf) {
+  return {.kind = Place::Kind::shelf, .shelf = shelf};
+}
+constexpr Place kOwn{.kind = Place::Kind::own_chain};
+
+TEST(Shelves, ThePlainPolicyIsOnTheFirstAndNothingIsNowhere) {
+  const Shelves shelves;
+  EXPECT_EQ(shelves.find({.mode = Mode::world}, false), on(0));
+  EXPECT_EQ(shelves.find({}, true), Place());
+}
+
+TEST(Shelves, WhatTwoHaveIsShared) {
+  Shelves shelves;
+  const Policy common = without("10.0.0.0/8");
+  EXPECT_EQ(shelves.find(common, false), kOwn);
+  EXPECT_EQ(shelves.find(common, true), on(1));
+  shelves.enter(on(1), common);
+  EXPECT_EQ(shelves.find(common, false), on(1));
+  EXPECT_EQ(shelves.find(without("10.1.0.0/16"), true), on(2));
+  shelves.leave(on(1));
+  EXPECT_TRUE(shelves.is_free(1));
+  EXPECT_EQ(shelves.find(common, false), kOwn) << "nobody has it any more";
+}
+
+TEST(Shelves, OfNeighboursEverybodyHasHisOwn) {
+  Policy open = without("10.0.0.0/8");
+  open.open = {parse_rule("10.77.0.9")};
+  EXPECT_EQ(Shelves().find(open, true), kOwn);
+}
+
+TEST(Shelves, WhenAllAreTakenThereAreChains) {
+  Shelves shelves;
+  for (unsigned i = 1; i < kShelves; ++i) {
+    const Policy policy = without(("10.0.0." + std::to_string(i)).c_str());
+    const Place place = shelves.find(policy, true);
+    EXPECT_EQ(place, on(i));
+    shelves.enter(place, policy);
+  }
+  EXPECT_EQ(shelves.find(without("10.0.1.1"), true), kOwn);
+}
+
+}  // namespace
+}  // namespace hearth::network
