@@ -120,7 +120,7 @@ class Cluster:
             return
         self.engine.remove()
         after = host_state()
-        for kind in ("processes", "cgroups", "folders", "links"):
+        for kind in ("processes", "cgroups", "folders", "links", "addresses", "tables"):
             assert not after[kind] - self.before[kind], (kind, after[kind] - self.before[kind])
 
     def kubectl(self, *words, stdin=None, env=None):

@@ -1,4 +1,5 @@
 """A real engine for end-to-end tests: `hearth up` on a state folder of its own."""
+import contextlib
 import json
 import os
 import pathlib
@@ -69,6 +70,10 @@ class Engine:
         return code
 
     def remove(self):
+        """Also of an engine that was killed: without its folder nobody could find what it left."""
+        if self.process and self.process.poll() and os.path.isdir(self.state_dir):
+            with contextlib.suppress(AssertionError):  # one that never started
+                self.start("--warm", "0")
         if self.process and self.process.poll() is None:
             self.end()
         if self.own_folder:
@@ -120,4 +125,17 @@ def host_state():
     cgroups = {entry.path for corner in corners if corner.is_dir() for entry in os.scandir(corner) if entry.is_dir()}
     return {"processes": guests, "namespaces": namespaces, "mounts": mounts, "cgroups": cgroups,
             "folders": {str(path) for place in ("/run", "/dev/shm") for path in pathlib.Path(place).glob("hearth/*")},
-            "links": set(os.listdir("/sys/class/net"))}
+            "links": set(os.listdir("/sys/class/net")), "addresses": host_addresses(), "tables": nft_tables()}
+
+
+def host_addresses():
+    """The machine's own, of IPv4."""
+    trie = pathlib.Path("/proc/net/fib_trie").read_text()
+    return set(re.findall(r"\|-- (\S+)\n\s+/32 host LOCAL", trie))
+
+
+def nft_tables():
+    """None where there is no nft to ask."""
+    if not shutil.which("nft"):
+        return set()
+    return set(subprocess.run(["nft", "list", "tables"], capture_output=True, text=True).stdout.splitlines())
