@@ -1,5 +1,6 @@
 // hearth-guest: PID 1 of every sandbox. hearth-runtime starts a few of them as nurseries, which
-// copy themselves for each sandbox; not meant to be run by hand.
+// copy themselves for each sandbox. In containers of others, pods of a cluster say, it is their
+// first process (guest/contained.h).
 //
 // A nursery has one thread; a guest has two: one serves, one starts commands. More come when
 // somebody speaks to one of its surfaces.
@@ -8,10 +9,13 @@
 
 #include <cstdio>
 #include <cstring>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "doors.h"
+#include "guest/contained.h"
 #include "guest/nursery.h"
 
 namespace {
@@ -26,18 +30,37 @@ bool is_socket(int fd) {
   return ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
 }
 
+// In a container of others.
+int run_verb(std::string_view verb, std::span<const std::string_view> words) {
+  using namespace hearth;
+  try {
+    if (verb == "serve") return guest::serve_contained(guest::parse_contained(words), open_doors);
+    if (words.size() != 1) fail(Code::invalid, "install needs one folder");
+    guest::install_self(std::string(words.front()));
+    return 0;
+  } catch (const Error& error) {
+    std::fprintf(stderr, "hearth-guest: %s\n", error.what());
+    return error.code() == Code::invalid ? 2 : 1;
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   using namespace hearth;
-  if (argc == 2 && std::string_view(argv[1]) == "--version") {
+  const std::vector<std::string_view> words(argv + 1, argv + argc);
+  const std::string_view verb = words.empty() ? std::string_view() : words.front();
+  if (words.size() == 1 && verb == "--version") {
     std::puts("hearth-guest " HEARTH_VERSION);
     return 0;
   }
-  if (argc != 2 || std::string_view(argv[1]) != "--nursery" || !is_socket(kChannelFd)) {
+  // Not through exit(3): threads of surfaces still run.
+  if (verb == "serve" || verb == "install") ::_exit(run_verb(verb, std::span(words).subspan(1)));
+  if (words.size() != 1 || verb != "--nursery" || !is_socket(kChannelFd)) {
     std::fputs(
-        "hearth-guest: is PID 1 of a sandbox and started by hearth-runtime; there is nothing to "
-        "run by hand\n",
+        "hearth-guest: is PID 1 of a sandbox and started by hearth-runtime; in a container of "
+        "others: hearth-guest serve [--surfaces=LIST] [--taken-ports=LIST] [-- COMMAND...], or "
+        "install FOLDER\n",
         stderr);
     return 2;
   }

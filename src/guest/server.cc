@@ -28,23 +28,25 @@ Server::Server(ServerOptions options, Core& core, Spawner& spawner)
     : options_(std::move(options)), core_(core), spawner_(spawner), log_(kLogBytes) {
   // The sandbox's orphans are ours also where we are not PID 1 (tests).
   ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-  sigset_t child;
-  sigemptyset(&child);
-  sigaddset(&child, SIGCHLD);
-  if (::sigprocmask(SIG_BLOCK, &child, nullptr) != 0) throw_errno("block SIGCHLD");
-  signals_ = linux::Fd(::signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
+  sigset_t awaited;
+  sigemptyset(&awaited);
+  sigaddset(&awaited, SIGCHLD);
+  for (const int signal : options_.signals) sigaddset(&awaited, signal);
+  if (::sigprocmask(SIG_BLOCK, &awaited, nullptr) != 0) throw_errno("block signals");
+  signals_ = linux::Fd(::signalfd(-1, &awaited, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals_) throw_errno("make a signalfd");
   epoll_ = linux::Fd(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll_) throw_errno("make an epoll");
   proc_ = linux::open_file("/proc", O_RDONLY | O_DIRECTORY);
 
-  watch(options_.listen.get(), tag_of(Tag::listen), EPOLLIN);
+  if (options_.listen) watch(options_.listen.get(), tag_of(Tag::listen), EPOLLIN);
   watch(signals_.get(), tag_of(Tag::signals), EPOLLIN);
   watch(spawner_.fd(), tag_of(Tag::spawner), EPOLLIN);
   if (options_.boot) watch(options_.boot.fd(), tag_of(Tag::boot), EPOLLIN);
   watch(core_.fd(), tag_of(Tag::core), EPOLLIN);
   for (const Door& door : options_.doors) watch(door.listen.get(), tag_of(Tag::door), EPOLLIN);
   if (options_.first_client) add_client(std::move(options_.first_client), /*outer=*/true);
+  if (options_.command) start_command(std::move(*options_.command));
 }
 
 Server::~Server() = default;
@@ -122,7 +124,12 @@ void Server::accept_clients() {
     add_client(std::move(*channel), /*outer=*/true);
   }
   // Full: stop looking until somebody leaves.
-  watch(options_.listen.get(), tag_of(Tag::listen), 0, /*modify=*/true);
+  watch_for_clients(false);
+}
+
+void Server::watch_for_clients(bool wanted) {
+  if (!options_.listen) return;
+  watch(options_.listen.get(), tag_of(Tag::listen), wanted ? EPOLLIN : 0U, /*modify=*/true);
 }
 
 void Server::add_client(linux::Channel channel, bool outer) {
@@ -159,7 +166,7 @@ void Server::drop_client(std::uint64_t id) {
   for (PendingSpawn& pending : pending_) {
     if (pending.client == id) pending.client = 0;
   }
-  watch(options_.listen.get(), tag_of(Tag::listen), EPOLLIN, /*modify=*/true);
+  watch_for_clients(true);
 }
 
 void Server::read_client(Client& client) {
@@ -228,8 +235,9 @@ void Server::signal_command(Client& client, const SignalRequest& request) {
 }
 
 void Server::reap_children() {
-  signalfd_siginfo drained{};
-  while (::read(signals_.get(), &drained, sizeof drained) > 0) {
+  signalfd_siginfo came{};
+  while (::read(signals_.get(), &came, sizeof came) > 0) {
+    if (came.ssi_signo != SIGCHLD) pass_on(static_cast<int>(came.ssi_signo));
   }
   read_spawner();  // so that we know whose ends these are
   int status = 0;

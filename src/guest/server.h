@@ -9,6 +9,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,23 +17,13 @@
 #include "guest/core.h"
 #include "guest/log_ring.h"
 #include "guest/protocol.h"
+#include "guest/server_options.h"
 #include "guest/spawner.h"
-#include "guest/surfaces.h"
 #include "linux/channel.h"
 #include "linux/fd.h"
 #include "linux/pidfd.h"
 
 namespace hearth::guest {
-
-struct ServerOptions {
-  linux::Fd listen;
-  linux::Channel boot;                       // see boot.h; empty: nobody to report to
-  std::vector<linux::ResourceLimit> limits;  // of each command
-  linux::Channel first_client;               // connected already; or none
-  linux::Fd stage;                           // handed to whoever says hello (stage.h); or none
-  std::vector<Door> doors;                   // of surfaces; closed until somebody knocks
-  OpenDoors open_doors;                      // with them
-};
 
 class Server {
  public:
@@ -42,9 +33,12 @@ class Server {
   Server& operator=(const Server&) = delete;
   ~Server();
 
-  // Serves until the boot channel closes too early. Throws Error only for what makes serving
-  // impossible.
+  // Serves until the boot channel closes too early, or the command of the options has ended. Throws
+  // Error only for what makes serving impossible.
   void run();
+
+  // Once run() has returned.
+  const Outcome& outcome() const { return outcome_; }
 
  private:
   struct Client;
@@ -63,6 +57,10 @@ class Server {
   void begin_exec(Client& client, const ExecRequest& request, std::vector<linux::Fd> fds);
   PendingSpawn plan_exec(const ExecRequest& request, std::vector<linux::Fd> fds);
   void enqueue(PendingSpawn pending, std::shared_ptr<Lasting> lasting);
+  void watch_for_clients(bool wanted);
+  void start_command(ContainerCommand command);
+  void pass_on(int signal);
+  void stop_everything(std::uint64_t client, Duration grace, bool leave);
   void begin_stop(Client& client, const StopRequest& request);
   void finish_stop_if_empty();
   void leave_when_kept();
@@ -123,6 +121,9 @@ class Server {
   std::size_t outer_clients_ = 0;  // of these
   std::map<pid_t, Command> commands_;
   std::unique_ptr<MainCommand> main_;  // once it was asked for
+  bool ends_with_main_ = false;
+  std::vector<int> early_signals_;  // for it, once it is born
+  Outcome outcome_;
   // What detached commands, and whatever they leave running, write to.
   std::map<std::uint64_t, OutputEnd> outputs_;
   std::uint64_t next_output_ = 1;

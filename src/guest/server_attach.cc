@@ -86,6 +86,10 @@ void Server::start_awaiting(Client& client) {
 void Server::end_main(const Exited& exited) {
   main_->end = exited;
   main_->pid = 0;
+  if (ends_with_main_) {
+    outcome_.end = exited;
+    done_ = true;
+  }
   std::vector<std::uint64_t> deaf;
   for (const auto& [id, client] : clients_) {
     if (!std::exchange(client->awaits_end, false)) continue;

@@ -35,13 +35,17 @@ void Server::begin_stop(Client& client, const StopRequest& request) {
   // Below, "everybody" is everybody in our pid namespace.
   if (::getpid() != 1) fail(Code::internal, "only PID 1 of a sandbox can end everything in it");
   if (stop_client_ != 0) fail(Code::conflict, "the sandbox is being stopped already");
-  stop_client_ = client.id;
-  leaves_after_stop_ = request.leave;
-  stop_deadline_ = Deadline::after(std::chrono::milliseconds(request.grace_milliseconds));
+  stop_everything(client.id, std::chrono::milliseconds(request.grace_milliseconds), request.leave);
+  reap_children();
+}
+
+void Server::stop_everything(std::uint64_t client, Duration grace, bool leave) {
+  stop_client_ = client;
+  leaves_after_stop_ = leave;
+  stop_deadline_ = Deadline::after(grace);
   waiting_.clear();
   // To everybody but us. Kills are left to the deadline, also one without any grace.
-  if (request.grace_milliseconds > 0) ::kill(-1, SIGTERM);
-  reap_children();
+  if (grace > Duration::zero()) ::kill(-1, SIGTERM);
 }
 
 // Every orphan is our child: without children there is nobody.

@@ -3,6 +3,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "base/error.h"
 #include "guest/command_line.h"
 #include "guest/process_tree.h"
@@ -106,6 +108,10 @@ void Server::finish_spawn(PendingSpawn pending, const SpawnResult& result) {
       early_ends_.erase(result.pid);
       if (pending.main) main_.reset();  // it may be tried again
       const Failed failure = describe_failure(pending.plan, result);
+      if (pending.main && ends_with_main_) {
+        outcome_.failure = failure;
+        done_ = true;
+      }
       if (client != nullptr) reply(*client, failure);
       return;
     }
@@ -138,6 +144,8 @@ void Server::finish_spawn(PendingSpawn pending, const SpawnResult& result) {
   } catch (const Error&) {
     drop_client(pending.client);
   }
+  if (pending.main)
+    for (const int signal : std::exchange(early_signals_, {})) pass_on(signal);
   if (const auto ended = early_ends_.find(result.pid); ended != early_ends_.end()) {
     const linux::ExitStatus status = ended->second;
     early_ends_.erase(ended);

@@ -86,7 +86,15 @@ bool set_limits(const SpawnPlan& plan) {
 }
 
 bool is_current_user(const SpawnPlan& plan) {
-  return ::geteuid() != 0 && ::geteuid() == plan.uid && ::getegid() == plan.gid;
+  return ::geteuid() == plan.uid && ::getegid() == plan.gid;
+}
+
+// A user that this process is already, without the rights to become anybody (root in somebody
+// else's container), needs nothing. Root of a sandbox of ours has them, and differs from its guest
+// (confine.h).
+bool be_user(const SpawnPlan& plan) {
+  if (is_current_user(plan) && ::geteuid() != 0) return true;
+  return become_user(plan) || (errno == EPERM && is_current_user(plan));
 }
 
 void execute(Birth& birth) {
@@ -119,7 +127,7 @@ void be_born(void* argument) {
   sigemptyset(&none);
   if (::setsid() < 0 || !move_stdio(birth)) fail_at(SpawnStep::set_up);
   if (plan.terminal && ::ioctl(0, TIOCSCTTY, 0) != 0) fail_at(SpawnStep::set_up);
-  if (!is_current_user(plan) && !become_user(plan)) fail_at(SpawnStep::user);
+  if (!be_user(plan)) fail_at(SpawnStep::user);
   if (::chdir(plan.directory.c_str()) != 0 && !(plan.or_root && ::chdir("/") == 0))
     fail_at(SpawnStep::directory);
   // Last: they are the program's, not for what comes before it.

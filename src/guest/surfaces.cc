@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 #include "base/error.h"
 #include "linux/tcp.h"
@@ -33,6 +34,23 @@ constexpr std::uint32_t kMostPorts = 64;
 // Connections that wait to be taken; SDKs open hundreds at once.
 constexpr int kBacklog = 1024;
 
+std::uint16_t parse_port(std::string_view text, std::string_view what) {
+  std::uint16_t port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (error != std::errc() || end != text.data() + text.size() || port == 0)
+    fail(Code::invalid, "{}: '{}' is no port", what, text);
+  return port;
+}
+
+SurfacePort parse_surface(std::string_view word, std::string_view what) {
+  const std::size_t equals = word.find('=');
+  const std::string_view name = word.substr(0, equals);
+  const auto surface = find_surface(name);
+  if (!surface) fail(Code::invalid, "{}: there is no surface '{}'", what, name);
+  if (equals == std::string_view::npos) return {*surface, usual_port(*surface)};
+  return {*surface, parse_port(word.substr(equals + 1), what)};
+}
+
 }  // namespace
 
 std::string_view to_string(Surface surface) {
@@ -47,6 +65,28 @@ std::optional<Surface> find_surface(std::string_view name) {
 
 std::uint16_t usual_port(Surface surface) {
   return known(surface).port;
+}
+
+std::vector<SurfacePort> parse_surfaces(std::string_view words, std::string_view what) {
+  std::vector<SurfacePort> surfaces;
+  if (words == "none") return surfaces;
+  while (!words.empty()) {
+    const std::size_t comma = words.find(',');
+    std::string_view word = words.substr(0, comma);
+    while (word.starts_with(' ')) word.remove_prefix(1);
+    while (word.ends_with(' ')) word.remove_suffix(1);
+    if (surfaces.size() == kMostPorts)
+      fail(Code::invalid, "{}: more than {} ports", what, kMostPorts);
+    if (!word.empty()) surfaces.push_back(parse_surface(word, what));
+    words.remove_prefix(comma == std::string_view::npos ? words.size() : comma + 1);
+  }
+  return surfaces;
+}
+
+std::vector<SurfacePort> every_surface() {
+  std::vector<SurfacePort> all;
+  for (const Known& each : kKnown) all.push_back({.surface = each.surface, .port = each.port});
+  return all;
 }
 
 void put(wire::Writer& out, const std::vector<SurfacePort>& ports) {

@@ -34,6 +34,12 @@ struct SurfacePort {
   bool operator==(const SurfacePort&) const = default;
 };
 
+// "envd, runtime-api=9000": names, each with a port where it is not the usual one; "none" for none.
+// `what` says where the words come from. Throws Error(invalid).
+std::vector<SurfacePort> parse_surfaces(std::string_view words, std::string_view what);
+// All of them, each on its usual port.
+std::vector<SurfacePort> every_surface();
+
 struct Door {
   Surface surface = Surface::envd;
   linux::Fd listen;

@@ -48,6 +48,13 @@ inline constexpr std::string_view kHttpsPortsAnnotation = "hearth.dev/https-port
 // Allow wins over deny; neither gets through the walls (network/policy.h).
 inline constexpr std::string_view kEgressAnnotation = "hearth.dev/egress";
 
+// --- The guest and its surfaces, on a pod template and so on its pod.
+
+// Which of them listen: "envd,runtime-api=9000", or "none".
+inline constexpr std::string_view kSurfacesAnnotation = "hearth.dev/surfaces";
+// On a cluster where pods are given a guest, also on the Sandbox itself: "off" leaves one alone.
+inline constexpr std::string_view kGuestAnnotation = "hearth.dev/guest";
+
 // --- Pools.
 
 // On a SandboxWarmPool: "id" makes it name its sandboxes as E2B does, `i` and 20 characters of

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/id.h"
+#include "model/front_door.h"
 #include "model/meta.h"
 #include "node/plan_internal.h"
 
@@ -12,7 +13,7 @@ namespace {
 
 using model::text_at;
 
-constexpr std::string_view kSurfacesAnnotation = "hearth.dev/surfaces";
+constexpr std::string_view kSurfacesSource = "annotation hearth.dev/surfaces";
 constexpr std::size_t kMostHostname = 63;
 constexpr std::size_t kUidLength = 36;
 constexpr std::size_t kHashLength = 8;
@@ -42,50 +43,15 @@ std::vector<std::string> plan_command(const Json& container, const image::Config
   return command;
 }
 
-guest::SurfacePort parse_surface(std::string_view word) {
-  const std::size_t equals = word.find('=');
-  const std::string_view name = word.substr(0, equals);
-  const auto surface = guest::find_surface(name);
-  if (!surface)
-    fail(Code::invalid, "annotation {}: there is no surface '{}'", kSurfacesAnnotation, name);
-  if (equals == std::string_view::npos) return {*surface, guest::usual_port(*surface)};
-  const std::string port(word.substr(equals + 1));
-  const bool is_number = !port.empty() && port.size() <= 5 &&
-                         port.find_first_not_of("0123456789") == std::string::npos;
-  const unsigned long number = is_number ? std::stoul(port) : 0;
-  if (number == 0 || number > 65535)
-    fail(Code::invalid, "annotation {}: '{}' is no port", kSurfacesAnnotation, port);
-  return {*surface, static_cast<std::uint16_t>(number)};
-}
-
-std::vector<guest::SurfacePort> usual_surfaces() {
-  using guest::Surface;
-  std::vector<guest::SurfacePort> all;
-  for (const Surface one :
-       {Surface::envd, Surface::interpreter, Surface::runtime_api, Surface::sandboxd})
-    all.push_back({one, guest::usual_port(one)});
-  return all;
-}
-
 // Containers of a pod share its ports: only the first one's guest listens.
 std::vector<guest::SurfacePort> plan_surfaces(const PlanInput& input, bool runs_something) {
   const JsonArray* containers = model::array_at(input.pod, {"spec", "containers"});
   if (!containers || containers->empty() ||
       text_at(containers->front(), {"name"}) != text_at(input.container, {"name"}))
     return {};
-  std::string_view words = model::annotation_of(input.pod, kSurfacesAnnotation);
-  if (words.empty()) return runs_something ? std::vector<guest::SurfacePort>() : usual_surfaces();
-  std::vector<guest::SurfacePort> surfaces;
-  if (words == "none") return surfaces;
-  while (!words.empty()) {
-    const std::size_t comma = words.find(',');
-    std::string_view word = words.substr(0, comma);
-    while (word.starts_with(' ')) word.remove_prefix(1);
-    while (word.ends_with(' ')) word.remove_suffix(1);
-    if (!word.empty()) surfaces.push_back(parse_surface(word));
-    words.remove_prefix(comma == std::string_view::npos ? words.size() : comma + 1);
-  }
-  return surfaces;
+  const std::string_view words = model::annotation_of(input.pod, model::kSurfacesAnnotation);
+  if (!words.empty()) return guest::parse_surfaces(words, kSurfacesSource);
+  return runs_something ? std::vector<guest::SurfacePort>() : guest::every_surface();
 }
 
 // Those that hold the address come with the command, when it is known.
