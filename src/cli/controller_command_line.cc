@@ -103,6 +103,8 @@ class FleetFlags {
     parser.toggle("--disable-claim-events", no_events_, "no events of claims");
     parser.toggle("--disable-claim-observability-annotations", no_annotations_,
                   "no times of the claims' first moments");
+    parser.option("--guest-image", values_.guest_image, "IMAGE",
+                  "that pods get their guest from [none: they get no guest]");
     parser.toggle("--cache-label-selectors", by_label_,
                   "keep only pods and Services with the Sandboxes' label in memory");
   }

@@ -49,6 +49,7 @@ TEST(ControllerCommandLine, SaysNothingAndGetsWhatPeopleKnow) {
   EXPECT_TRUE(of.claim_events);
   EXPECT_TRUE(of.claim_observability_annotations);
   EXPECT_FALSE(of.caches_by_label);
+  EXPECT_EQ(of.guest_image, "");
   EXPECT_TRUE(options.without_effect.empty());
 }
 
@@ -75,6 +76,7 @@ TEST(ControllerCommandLine, EveryFlagArrives) {
                                            "--sandbox-warm-pool-unschedulable-recheck-interval=8s",
                                            "--enable-warm-pool-eviction=false",
                                            "--cache-label-selectors",
+                                           "--guest-image=example.test/guest:1",
                                            "--sandbox-write-behind-window=9ms",
                                            "--disable-claim-events",
                                            "--disable-claim-observability-annotations=true",
@@ -105,6 +107,7 @@ TEST(ControllerCommandLine, EveryFlagArrives) {
   EXPECT_EQ(of.unschedulable_recheck, 8s);
   EXPECT_FALSE(of.warm_pool_eviction);
   EXPECT_TRUE(of.caches_by_label);
+  EXPECT_EQ(of.guest_image, "example.test/guest:1");
   EXPECT_EQ(of.write_behind, 9ms);
   EXPECT_FALSE(of.claim_events);
   EXPECT_FALSE(of.claim_observability_annotations);

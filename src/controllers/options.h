@@ -35,6 +35,8 @@ struct Options {
   bool caches_by_label = false;
   // The node that pods are bound to as they are made; empty: a scheduler does it.
   std::string node;
+  // The image that pods get their guest from (pod_guest.h); empty: they get none.
+  std::string guest_image;
 };
 
 }  // namespace hearth::controllers

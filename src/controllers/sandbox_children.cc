@@ -6,6 +6,7 @@
 
 #include "client/kinds.h"
 #include "controllers/ownership.h"
+#include "controllers/pod_guest.h"
 #include "controllers/sandbox_lifetime.h"
 #include "controllers/sandbox_pass_internal.h"
 #include "controllers/sandbox_pod.h"
@@ -161,9 +162,11 @@ Object SandboxPass::keep_metadata(const Object& pod, bool is_owned) {
 }
 
 Object SandboxPass::create_pod() {
+  Json pod = new_pod(*sandbox_, tools_.options.node);
+  add_guest(pod, *sandbox_, tools_.options.guest_image);
   try {
-    const Object created = tools_.pods.remember(tools_.client.create(
-        client::kPods, new_pod(*sandbox_, tools_.options.node), {.manager = kSandboxManager}));
+    const Object created = tools_.pods.remember(
+        tools_.client.create(client::kPods, std::move(pod), {.manager = kSandboxManager}));
     set_pod_annotation(key_.name);
     return created;
   } catch (const model::StatusError& error) {

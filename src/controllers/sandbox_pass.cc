@@ -74,6 +74,7 @@ void SandboxTools::forget(const Key& key) {
   pod_metadata.clear(key);
   transitional_status.clear(key);
   failures.forget(key);
+  transitions.forget(key);
 }
 
 SandboxPass::SandboxPass(SandboxTools& tools, Object sandbox)
@@ -160,6 +161,7 @@ void SandboxPass::keep_children() {
   } catch (const Error& error) {
     seen_.has_pod_failed = true;
     seen_.errors.emplace_back(error.what());
+    tools_.transitions.note_failure(*sandbox_);
   }
   const bool is_ambiguous = seen_.owned_pods > 1;
   if (is_ambiguous) {
@@ -241,6 +243,7 @@ void SandboxPass::write_status() {
     tools_.sandboxes.remember(
         tools_.client.patch(client::kSandboxes, key_.ns, key_.name, client::PatchKind::merge, patch,
                             {.subresource = "status", .manager = kSandboxManager}));
+    tools_.transitions.note(*sandbox_, old_status_, Json(status_), now());
   } catch (const model::StatusError& error) {
     if (error.status().code == 404) return;  // deleted meanwhile
     seen_.errors.emplace_back(error.what());

@@ -12,6 +12,7 @@
 #include "controllers/options.h"
 #include "controllers/own_writes.h"
 #include "controllers/sandbox_conditions.h"
+#include "controllers/sandbox_metrics.h"
 #include "controllers/sandbox_reconciler.h"
 #include "reconcile/event_recorder.h"
 
@@ -68,6 +69,7 @@ struct SandboxTools {
   Deferral pod_metadata = {};
   Deferral transitional_status = {};
   Failures failures = {};
+  SandboxTransitions transitions{nullptr};
 
   void forget(const Key& key);
 };

@@ -56,7 +56,8 @@ SandboxReconciler::SandboxReconciler(client::Client& client, const SandboxCaches
                                  .caches = caches,
                                  .clock = clock,
                                  .events = events,
-                                 .options = options},
+                                 .options = options,
+                                 .transitions = SandboxTransitions(metrics)},
                        .metrics = metrics}) {
   // Before the controller hears of a pod's end, so that no pass takes it for one that is to come.
   caches.pods.add_handlers(watcher_of(state_->tools.pods));

@@ -16,6 +16,7 @@
 #include "apiserver/server_testing.h"
 #include "client/kinds.h"
 #include "controllers/sandbox_reconciler.h"
+#include "metrics/registry.h"
 #include "model/agent_sandbox.h"
 #include "model/meta.h"
 #include "reconcile/event_recorder.h"
@@ -254,7 +255,9 @@ class SandboxReconcilerTest : public testing::Test {
   ManualClock clock_;
   reconcile::EventRecorder events_{server_.client(), clock_, {.controller = "sandbox-controller"}};
   Options options_;
-  SandboxReconciler reconciler_{client_, {sandboxes_, pods_, services_}, clock_, events_, options_};
+  metrics::Registry metrics_;
+  SandboxReconciler reconciler_{client_,  {sandboxes_, pods_, services_}, clock_, events_, options_,
+                                &metrics_};
 
  private:
   bool is_settled() {
