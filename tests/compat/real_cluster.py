@@ -93,12 +93,15 @@ class Cluster:
         return process
 
     def write_kubeconfig(self):
-        pathlib.Path(self.kubeconfig).write_text(json.dumps({
+        self.write_kubeconfig_of(self.kubeconfig, TOKEN, "default")
+
+    def write_kubeconfig_of(self, path, token, namespace):
+        pathlib.Path(path).write_text(json.dumps({
             "apiVersion": "v1", "kind": "Config", "current-context": "real",
             "clusters": [{"name": "real", "cluster": {"server": f"https://127.0.0.1:{self.port}",
                                                       "certificate-authority": "pki/apiserver.crt"}}],
-            "users": [{"name": "admin", "user": {"token": TOKEN}}],
-            "contexts": [{"name": "real", "context": {"cluster": "real", "user": "admin"}}]}))
+            "users": [{"name": "admin", "user": {"token": token}}],
+            "contexts": [{"name": "real", "context": {"cluster": "real", "user": "admin", "namespace": namespace}}]}))
 
     def is_ready(self):
         with contextlib.suppress(subprocess.SubprocessError):
@@ -117,6 +120,13 @@ class Cluster:
         if check and done.returncode != 0:
             raise AssertionError(f"kubectl {' '.join(words)}: {done.stderr}")
         return done
+
+    def apply_crds(self):
+        crds = subprocess.run([HEARTH, "crds"], capture_output=True, text=True, check=True).stdout
+        self.kubectl("apply", "-f", "-", given=crds)
+        # kubectl stumbles over one that has no status yet.
+        established = ["wait", "--for=condition=Established", "crd", "--all", "--timeout=20s"]
+        wait_until(lambda: self.kubectl(*established, check=False).returncode == 0, 60, "our kinds")
 
     def get(self, *words):
         """The object or list; nothing where there is none."""
@@ -148,12 +158,12 @@ class Cluster:
 class Controller:
     """`hearth controller` on a cluster."""
 
-    def __init__(self, cluster, name, *words):
+    def __init__(self, cluster, name, *words, kubeconfig=None):
         self.metrics_port, self.health_port = free_port(), free_port()
         self.log = cluster.folder / f"controller-{name}.log"
         with open(self.log, "w") as log:
             self.process = subprocess.Popen(
-                [HEARTH, "controller", "--kubeconfig", cluster.kubeconfig, "--zap-encoder=console",
+                [HEARTH, "controller", "--kubeconfig", kubeconfig or cluster.kubeconfig, "--zap-encoder=console",
                  f"--metrics-bind-address=127.0.0.1:{self.metrics_port}",
                  f"--health-probe-bind-address=127.0.0.1:{self.health_port}", *words],
                 stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)

@@ -4,10 +4,9 @@ Needs HEARTH_KUBE_APISERVER and HEARTH_ETCD (programs; CONTRIBUTING.md says wher
 adds what only garbage collection shows.
 """
 import os
-import subprocess
 import unittest
 
-from api_server import HEARTH, wait_until
+from api_server import wait_until
 from real_cluster import Cluster, Controller
 
 SANDBOX = """
@@ -56,9 +55,7 @@ class RealCluster(unittest.TestCase):
     def setUpClass(cls):
         cls.cluster = Cluster()
         cls.addClassCleanup(cls.cluster.end)
-        crds = subprocess.run([HEARTH, "crds"], capture_output=True, text=True, check=True).stdout
-        cls.cluster.kubectl("apply", "-f", "-", given=crds)
-        cls.cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        cls.cluster.apply_crds()
         cls.controller = Controller(cls.cluster, "first")
         cls.controller.wait_until_it_acts()
 
