@@ -16,7 +16,7 @@
 #include "net/workers.h"
 #include "node/agent.h"
 #include "node/runtime_backend.h"
-#include "pool/outfit.h"
+#include "pool/reach.h"
 
 namespace hearth::cli {
 namespace {
@@ -84,7 +84,7 @@ struct KubeEndpoint::State {
     agent.emplace(server->client(), agent_options);
     agent->start();
     fleet.emplace(server->client(), clock, options.metrics ? *options.metrics : unseen,
-                  make_fleet_options(agent_options.node_name, agent->outfitter()));
+                  make_fleet_options(agent_options.node_name, agent->reach()));
     fleet->start_caches();
     fleet->start_controllers();
   }

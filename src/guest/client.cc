@@ -128,9 +128,9 @@ void Connection::read_log(const LogRequest& request,
   }
 }
 
-linux::Fd Connection::connect(std::uint16_t port) {
-  channel_.send(encode(Request(ConnectRequest{.port = port})));
-  linux::Message message = next(Deadline::never());
+linux::Fd Connection::connect(std::uint16_t port, Deadline deadline) {
+  channel_.send(encode(Request(ConnectRequest{.port = port})), {}, deadline);
+  linux::Message message = next(deadline);
   expect<Connected>(message);
   if (message.fds.size() != 1) throw_unexpected();
   return std::move(message.fds.front());

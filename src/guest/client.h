@@ -70,7 +70,7 @@ class Connection {
   void read_log(const LogRequest& request, const std::function<bool(const Output&)>& output);
 
   // A stream to a port inside, on its loopback.
-  linux::Fd connect(std::uint16_t port);
+  linux::Fd connect(std::uint16_t port, Deadline deadline = Deadline::never());
 
   // The ports that somebody inside listens on.
   std::vector<std::uint16_t> ports();

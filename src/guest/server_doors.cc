@@ -40,7 +40,8 @@ void Server::connect_to_port(Client& client, const ConnectRequest& request) {
     ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
   }
   if (error == ECONNREFUSED)
-    fail(Code::unavailable, "nobody listens on port {} in the sandbox", request.port);
+    fail(Code::unavailable, "connection refused: nobody listens on port {} in the sandbox",
+         request.port);
   if (error != 0)
     throw_errno_text(error, fmt::format("connect to port {} in the sandbox", request.port));
   linux::set_nonblocking(socket.get(), false);

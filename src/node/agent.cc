@@ -5,10 +5,10 @@
 #include "client/watch_cache.h"
 #include "node/binder.h"
 #include "node/node_object.h"
-#include "node/outfitter.h"
 #include "node/pod_network.h"
 #include "node/pods.h"
 #include "node/provisioner.h"
+#include "node/reach.h"
 #include "node/runtime_pool.h"
 #include "reconcile/controller.h"
 #include "reconcile/manager.h"
@@ -103,10 +103,12 @@ struct Agent::State {
         binder(api, {.unbound = unbound, .bound = cache}, events, given.node_name),
         binding(binder, {.name = "node-binder", .workers = kBinders}),
         storage(api, runtime, events, given.node_name),
-        outfitter(api, runtime, given.node_name),
+        reach(api, runtime, given.node_name,
+              [this](const Json& pod) { return network.policy_of(pod); }),
         reporter(api, clock, reporter_options(given, images)) {
     controller.watch(cache, concerns_node);
     binding.watch(unbound);
+    cache.add_handlers({.on_delete = [this](const client::Object& pod) { reach.forget(*pod); }});
   }
 
   const AgentOptions options;
@@ -130,7 +132,7 @@ struct Agent::State {
   Binder binder;
   reconcile::Controller binding;
   Storage storage;
-  NodeOutfitter outfitter;
+  NodeReach reach;
   NodeReporter reporter;
 };
 
@@ -157,8 +159,8 @@ void Agent::start() {
   if (state_->options.binds) state_->binding.start();
 }
 
-pool::Outfitter& Agent::outfitter() {
-  return state_->outfitter;
+pool::Reach& Agent::reach() {
+  return state_->reach;
 }
 
 void Agent::stop() {

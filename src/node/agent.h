@@ -13,7 +13,7 @@
 #include "registry/pull.h"
 
 namespace hearth::pool {
-class Outfitter;
+class Reach;
 }
 
 namespace hearth::node {
@@ -43,8 +43,8 @@ class Agent {
   // Idempotent. Sandboxes live on.
   void stop();
 
-  // For the allocator in the same process. Lives as long as the agent.
-  pool::Outfitter& outfitter();
+  // For front doors and controllers in the same process. Lives as long as the agent.
+  pool::Reach& reach();
 
  private:
   struct State;

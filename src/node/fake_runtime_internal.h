@@ -12,7 +12,7 @@
 
 namespace hearth::node {
 
-class FakeRuntime final : public runtime::Runtime {
+class FakeRuntime : public runtime::Runtime {
  public:
   std::map<std::string, std::uint64_t> volumes;  // with their sizes
   std::set<std::string> used;
@@ -50,7 +50,7 @@ class FakeRuntime final : public runtime::Runtime {
   std::vector<image::Image> list_images() override { return {}; }
   bool remove_image(const std::string&) override { return false; }
 
- private:
+ protected:
   [[noreturn]] static void refuse() { fail(Code::unavailable, "there is no sandbox here"); }
 };
 

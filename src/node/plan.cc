@@ -7,6 +7,7 @@
 #include "model/front_door.h"
 #include "model/meta.h"
 #include "node/plan_internal.h"
+#include "node/pod_policy.h"
 
 namespace hearth::node {
 namespace {
@@ -115,8 +116,7 @@ ContainerPlan Planner::plan(const Json& pod, const Json& container, const image:
   const bool asked = model::find(container, {"resources", "limits", "ephemeral-storage"}) ||
                      model::find(container, {"resources", "requests", "ephemeral-storage"});
   if (asked && !fits) plan.sandbox.disk_on = runtime::DiskPlace::disk;
-  if (state_->options.has_network)
-    plan.sandbox.network = network::Policy{.mode = network::Mode::world};
+  if (state_->options.has_network) plan.sandbox.network = pod_policy(pod);
   plan.sandbox.surfaces = plan_surfaces(input, !plan.command.command.empty());
   plan.sandbox.mounts = plan_mounts(input, identity, variables);
   return plan;

@@ -4,6 +4,7 @@
 #include <linux/mount.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -58,6 +59,13 @@ const std::string& first_of(const std::string& one, const std::string& other,
                             const std::string& otherwise) {
   if (!one.empty()) return one;
   return other.empty() ? otherwise : other;
+}
+
+// Of a file system; nothing where the kernel does not say.
+std::uint64_t used_bytes(int fd) {
+  struct statvfs status{};
+  if (::fstatvfs(fd, &status) != 0) return 0;
+  return static_cast<std::uint64_t>(status.f_blocks - status.f_bfree) * status.f_frsize;
 }
 
 std::string hosts_text(const std::string& name, const std::string& address) {
@@ -336,6 +344,7 @@ Sandbox LinuxRuntime::describe_with_usage(const Entry& entry) const {
                    .oom_kills = usage.oom_kills,
                    .read_bytes = usage.read_bytes,
                    .written_bytes = usage.written_bytes};
+  if (entry.stage) sandbox.usage.disk_bytes = used_bytes(entry.stage.get());
   if (entry.record.has_network && network_) {
     try {
       const network::Traffic traffic = network_->traffic(entry.record.network_slot);

@@ -51,6 +51,7 @@ struct Usage {
   std::uint64_t written_bytes = 0;
   std::uint64_t received_bytes = 0;  // over its network link
   std::uint64_t sent_bytes = 0;
+  std::uint64_t disk_bytes = 0;  // of the writable layer
 };
 
 struct Volume {

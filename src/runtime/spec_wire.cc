@@ -177,7 +177,7 @@ void put(wire::Writer& out, const Sandbox& sandbox) {
   const Usage& usage = sandbox.usage;
   out.u64(usage.memory_bytes).u64(usage.memory_peak_bytes).u64(usage.cpu_microseconds);
   out.u64(usage.pids).u64(usage.oom_kills).u64(usage.read_bytes).u64(usage.written_bytes);
-  out.u64(usage.received_bytes).u64(usage.sent_bytes);
+  out.u64(usage.received_bytes).u64(usage.sent_bytes).u64(usage.disk_bytes);
   out.text(sandbox.address).texts(sandbox.default_command);
   guest::put(out, sandbox.surfaces);
 }
@@ -205,6 +205,7 @@ Sandbox read_sandbox(wire::Reader& in) {
   usage.written_bytes = in.u64();
   usage.received_bytes = in.u64();
   usage.sent_bytes = in.u64();
+  usage.disk_bytes = in.u64();
   sandbox.address = in.text();
   sandbox.default_command = in.texts();
   sandbox.surfaces = guest::read_surface_ports(in);

@@ -1,0 +1,81 @@
+#include "node/pod_policy.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "model/front_door.h"
+
+namespace hearth::node {
+namespace {
+
+using network::Mode;
+using network::Policy;
+
+Json pod_with(std::string_view egress) {
+  Json pod = model::JsonObject();
+  model::make_object_at(pod, {"metadata", "annotations"})[model::kEgressAnnotation] = egress;
+  return pod;
+}
+
+std::string text(const std::vector<network::Rule>& rules) {
+  std::string all;
+  for (const network::Rule& rule : rules) all += to_string(rule) + " ";
+  return all;
+}
+
+TEST(PodPolicy, IsTheWorldUnlessThePodSaysOtherwise) {
+  EXPECT_EQ(pod_policy(model::JsonObject()), Policy{.mode = Mode::world});
+  const Policy policy =
+      pod_policy(pod_with(R"({"allow":["1.1.1.1","10.0.0.0/8"],"deny":["0.0.0.0/0"]})"));
+  EXPECT_EQ(policy.mode, Mode::world);
+  EXPECT_EQ(text(policy.allow), "1.1.1.1 10.0.0.0/8 ");
+  EXPECT_EQ(text(policy.deny), "0.0.0.0/0 ");
+}
+
+TEST(PodPolicy, WhatMakesNoSenseLetsNobodyOut) {
+  for (const char* annotation : {"no json", "[]", R"({"deny":"0.0.0.0/0"})", R"({"deny":[1]})",
+                                 R"({"denied":["0.0.0.0/0"]})", R"({"deny":["example.test"]})",
+                                 R"({"deny":["10.0.0.1/8"]})", R"({"allow":["::/0"]})"}) {
+    try {
+      pod_policy(pod_with(annotation));
+      ADD_FAILURE() << annotation;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::invalid) << annotation;
+    }
+  }
+}
+
+TEST(PodPolicy, TooManyRulesAreRefused) {
+  pool::Egress egress;
+  egress.deny.assign(network::kMostRules + 1, "1.2.3.4");
+  EXPECT_THROW(pod_policy(pod_with(egress_text(egress))), Error);
+}
+
+TEST(PodPolicy, ItsTextIsUnderstoodAgain) {
+  const pool::Egress egress{.allow = {"1.1.1.1"}, .deny = {"0.0.0.0/0", "10.0.0.0/8"}};
+  const pool::Egress again = parse_egress(egress_text(egress));
+  EXPECT_EQ(again.allow, egress.allow);
+  EXPECT_EQ(again.deny, egress.deny);
+  EXPECT_EQ(egress_text({}), R"({"allow":[],"deny":[]})");
+}
+
+TEST(PodPolicy, AListGetsShorterAndNeverLonger) {
+  Policy listed{
+      .mode = Mode::listed,
+      .allow = {network::parse_rule("10.0.0.0/8:443/tcp"), network::parse_rule("1.1.1.1")}};
+  Policy policy = listed;
+  narrow(policy, {.allow = {"8.8.8.8"}, .deny = {"10.128.0.0/9"}});
+  EXPECT_EQ(text(policy.allow), "10.0.0.0/9:443/tcp 1.1.1.1 ");
+  EXPECT_EQ(text(policy.deny), "");
+
+  policy = listed;
+  narrow(policy, {.allow = {"10.0.0.0/10", "8.8.8.8"}, .deny = {"0.0.0.0/0"}});
+  EXPECT_EQ(text(policy.allow), "10.0.0.0/10:443/tcp ");
+
+  policy = Policy{.mode = Mode::none};
+  narrow(policy, {.allow = {"0.0.0.0/0"}, .deny = {}});
+  EXPECT_EQ(policy, Policy{.mode = Mode::none});
+}
+
+}  // namespace
+}  // namespace hearth::node
