@@ -1,3 +1,4 @@
+#include <set>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -95,6 +96,13 @@ TEST(Id, IsALabelAndNeverTheSame) {
   EXPECT_EQ(id.size(), 19u);
   EXPECT_NE(id, new_sandbox_id());
   EXPECT_EQ(random_hex(8).size(), 16u);
+}
+
+TEST(Id, CharactersAreOfTheirAlphabetAndAllOfIt) {
+  const std::string text = random_alphanumeric(10'000);
+  EXPECT_EQ(text.size(), 10'000u);
+  EXPECT_EQ(text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789"), std::string::npos);
+  EXPECT_EQ(std::set<char>(text.begin(), text.end()).size(), 36u);
 }
 
 TEST(Id, KnowsLabels) {

@@ -34,6 +34,17 @@ std::string random_hex(std::size_t bytes) {
   return text;
 }
 
+std::string random_alphanumeric(std::size_t count) {
+  constexpr std::string_view kAlphabet = "abcdefghijklmnopqrstuvwxyz0123456789";
+  constexpr std::size_t kFair = 256 - 256 % kAlphabet.size();  // what is above would favour some
+  std::string text;
+  while (text.size() < count) {
+    for (const unsigned char byte : random_bytes(count - text.size()))
+      if (byte < kFair) text += kAlphabet[byte % kAlphabet.size()];
+  }
+  return text;
+}
+
 std::string new_sandbox_id() {
   constexpr std::string_view kAlphabet = "abcdefghijklmnopqrstuvwxyz234567";
   std::string id = "sb-";

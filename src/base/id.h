@@ -10,6 +10,9 @@ namespace hearth {
 // `bytes` of the kernel's randomness in lower case hexadecimal.
 std::string random_hex(std::size_t bytes);
 
+// So many of a-z and 0-9, each as likely as any other.
+std::string random_alphanumeric(std::size_t count);
+
 // An id for a new sandbox: "sb-" and 16 characters of a-z2-7 (80 random bits).
 std::string new_sandbox_id();
 

@@ -5,7 +5,9 @@
 #include <string>
 #include <utility>
 
+#include "base/id.h"
 #include "model/agent_sandbox.h"
+#include "model/front_door.h"
 #include "model/meta.h"
 
 namespace hearth::controllers {
@@ -16,6 +18,8 @@ using model::JsonObject;
 
 // A deadline is looked at a little later than it is: timestamps of objects have whole seconds.
 constexpr Duration kDeadlineSlack = std::chrono::seconds(2);
+
+constexpr std::size_t kIdLength = 20;  // after the "i"
 
 bool is_ready(const Json& sandbox) {
   return model::is_condition_true(sandbox, "Ready");
@@ -123,16 +127,18 @@ Json make_member(const Json& pool, const Blueprint& blueprint, bool may_evict) {
     model::make_object_at(spec, {"podTemplate", "metadata", "annotations"})
         .emplace(model::kSafeToEvictAnnotation, "true");
   }
-  return JsonObject{
-      {"apiVersion", "agents.x-k8s.io/v1beta1"},
-      {"kind", "Sandbox"},
-      {"metadata", JsonObject{{"generateName", std::string(pool_name) + "-"},
-                              {"namespace", model::namespace_of(pool)},
-                              {"labels", std::move(labels)},
-                              {"annotations",
-                               JsonObject{{model::kTemplateRefAnnotation, template_name_of(pool)}}},
-                              {"ownerReferences", JsonArray{model::controller_reference(pool)}}}},
-      {"spec", std::move(spec)}};
+  // Tells who made it, whatever it is called and whoever has it by then.
+  JsonObject metadata{{"generateName", std::string(pool_name) + "-"},
+                      {"namespace", model::namespace_of(pool)}};
+  if (model::annotation_of(pool, model::kNamesAnnotation) == "id")
+    metadata["name"] = "i" + random_alphanumeric(kIdLength);
+  metadata["labels"] = std::move(labels);
+  metadata["annotations"] = JsonObject{{model::kTemplateRefAnnotation, template_name_of(pool)}};
+  metadata["ownerReferences"] = JsonArray{model::controller_reference(pool)};
+  return JsonObject{{"apiVersion", "agents.x-k8s.io/v1beta1"},
+                    {"kind", "Sandbox"},
+                    {"metadata", std::move(metadata)},
+                    {"spec", std::move(spec)}};
 }
 
 std::vector<Object> least_missed(std::vector<Object> active, std::size_t count) {

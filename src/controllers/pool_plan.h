@@ -49,7 +49,9 @@ PoolPlan plan_pool(const PoolView& view);
 
 std::uint32_t desired_replicas(const Json& pool);
 std::string_view template_name_of(const Json& pool);
-// The Sandbox that it makes. `may_evict`: an autoscaler may, while it is idle.
+// The Sandbox that it makes: one, where the pool asks for names that are ids (kNamesAnnotation);
+// else as often as one likes, the server names it. `may_evict`: an autoscaler may, while it is
+// idle.
 Json make_member(const Json& pool, const Blueprint& blueprint, bool may_evict);
 // `count` of the active that are missed least: not Ready first, then the newest.
 std::vector<Object> least_missed(std::vector<Object> active, std::size_t count);

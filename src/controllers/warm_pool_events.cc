@@ -6,6 +6,7 @@
 #include "controllers/warm_pool_internal.h"
 #include "controllers/warm_pool_reconciler.h"
 #include "model/agent_sandbox.h"
+#include "model/front_door.h"
 
 namespace hearth::controllers {
 namespace {
@@ -24,14 +25,19 @@ std::optional<model::Key> controlling_pool(const Json& sandbox) {
   return model::Key{std::string(model::namespace_of(sandbox)), owner->name};
 }
 
-// A member that was claimed before the cache saw it for the first time. Its name still tells who
-// made it.
+// Whether it was a pool's and is somebody else's: a claim's, or a front door's.
+bool was_taken(const Json& sandbox) {
+  if (model::label_of(sandbox, model::kLaunchTypeLabel) != "warm") return false;
+  const auto owner = model::controller_of(sandbox);
+  if (!owner) return !model::label_of(sandbox, model::kFrontLabel).empty();
+  return owner->kind == "SandboxClaim" && owner->group() == model::kExtensionsGroup;
+}
+
+// Also of a member that was taken before the cache saw it for the first time: what its name was to
+// begin with still tells who made it.
 std::optional<model::Key> making_pool(const Json& sandbox) {
   if (auto pool = controlling_pool(sandbox)) return pool;
-  const auto owner = model::controller_of(sandbox);
-  if (!owner || owner->kind != "SandboxClaim" || owner->group() != model::kExtensionsGroup ||
-      model::label_of(sandbox, model::kLaunchTypeLabel) != "warm")
-    return std::nullopt;
+  if (!was_taken(sandbox)) return std::nullopt;
   std::string_view name = model::text_at(sandbox, {"metadata", "generateName"});
   if (name.size() < 2 || !name.ends_with('-')) return std::nullopt;
   name.remove_suffix(1);

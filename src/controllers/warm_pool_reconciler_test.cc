@@ -1,6 +1,7 @@
 #include "controllers/warm_pool_reconciler.h"
 
 #include <algorithm>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -65,6 +66,23 @@ TEST_F(WarmPool, FollowsReplicasUpAndDown) {
   world_.patch_pool(R"({"spec":{"replicas":0}})");
   world_.settle();
   EXPECT_EQ(count(), 0U);
+}
+
+TEST_F(WarmPool, NamesItsMembersAsItIsTold) {
+  make(pool_named("pool", 2));
+  for (const std::string& name : world_.names()) EXPECT_EQ(name.find("pool-"), 0U) << name;
+  world_.patch_pool(
+      R"({"spec":{"replicas":6},"metadata":{"annotations":{"hearth.dev/sandbox-names":"id"}}})");
+  world_.settle();
+  std::set<std::string> ids;
+  for (const std::string& name : world_.names())
+    if (name.find("pool-") != 0) ids.insert(name);
+  EXPECT_EQ(ids.size(), 4U);
+  for (const std::string& id : ids) {
+    EXPECT_EQ(id.size(), 21U) << id;
+    EXPECT_EQ(id.front(), 'i') << id;
+    EXPECT_EQ(id.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789"), std::string::npos);
+  }
 }
 
 TEST_F(WarmPool, TopsUpWhatWasTakenOrDeleted) {
@@ -356,6 +374,25 @@ TEST(WarmPoolOptions, OneThatIsClaimedBeforeItIsSeenIsNotWaitedFor) {
   world.reconciler.reconcile({"default", "pool"});
   ASSERT_EQ(world.watched.creates, 1U) << "the first is expected";
   world.claim(world.names().at(0));
+  PoolWorld::start(world.sandboxes);
+  world.settle();
+  EXPECT_EQ(world.watched.creates, 2U);
+  EXPECT_EQ(world.members().size(), 1U);
+}
+
+TEST(WarmPoolOptions, NeitherIsOneThatAFrontDoorTookByAnotherName) {
+  PoolWorld world({}, PoolWorld::Sandboxes::unwatched);
+  world.client().create(kSandboxTemplates, template_named("py"));
+  Json pool = pool_named("pool", 1);
+  model::make_object_at(pool, {"metadata", "annotations"})["hearth.dev/sandbox-names"] = "id";
+  world.client().create(kSandboxWarmPools, pool);
+  follow(world.client(), kSandboxTemplates, world.templates, "py");
+  follow(world.client(), kSandboxWarmPools, world.pools, "pool");
+  world.reconciler.reconcile({"default", "pool"});
+  Json taken = claiming_patch();
+  taken.at("metadata").as_object()["ownerReferences"] = nullptr;
+  model::make_object_at(taken, {"metadata", "labels"})["hearth.dev/front"] = "e2b";
+  world.patch_sandbox(world.names().at(0), taken);
   PoolWorld::start(world.sandboxes);
   world.settle();
   EXPECT_EQ(world.watched.creates, 2U);
