@@ -9,6 +9,7 @@
 #include "controllers/sandbox_lifetime.h"
 #include "controllers/sandbox_pod.h"
 #include "controllers/sandbox_service.h"
+#include "model/front_door.h"
 
 namespace hearth::controllers {
 
@@ -21,6 +22,7 @@ constexpr std::string_view kFinished = "Finished";
 constexpr std::string_view kPodScheduled = "PodScheduled";
 constexpr std::string_view kSucceededMessage = "Pod completed successfully";
 constexpr std::string_view kFailedMessage = "Pod failed";
+constexpr std::string_view kPausedMessage = "Sandbox is paused";
 // A condition's message may have 32768 characters; errors of servers may be longer.
 constexpr std::size_t kLongestMessage = 8192;
 
@@ -38,6 +40,10 @@ std::string_view phase_of(const Json& pod) {
 
 bool is_owned(const Json* pod, const Json& sandbox) {
   return pod != nullptr && model::is_controlled_by(*pod, model::uid_of(sandbox));
+}
+
+bool is_paused(const Json* pod, const Json& sandbox) {
+  return is_owned(pod, sandbox) && model::is_condition_true(*pod, model::kPausedCondition);
 }
 
 bool is_pod_unknown(const Seen& seen) {
@@ -58,6 +64,12 @@ Condition suspended_condition(const Json& sandbox, const Seen& seen) {
                      "Refused to delete pod because it is not owned by this sandbox");
   return condition(kSuspended, "False", "PodTerminating",
                    "Pod is terminating. Sandbox is suspending");
+}
+
+// As its pod has it; there is none before it is paused for the first time, and none afterwards.
+std::optional<Condition> paused_condition(const Json& sandbox, const Seen& seen) {
+  if (!is_paused(seen.pod, sandbox)) return std::nullopt;
+  return condition(model::kPausedCondition, "True", "PodPaused", kPausedMessage);
 }
 
 std::optional<Condition> finished_condition(const Json& sandbox, const Seen& seen) {
@@ -146,6 +158,7 @@ Condition ready_condition(const Json& sandbox, const Seen& seen) {
   const std::string_view phase = seen.pod == nullptr ? "" : phase_of(*seen.pod);
   if (phase == "Succeeded") return not_ready("PodSucceeded", kSucceededMessage);
   if (phase == "Failed") return not_ready("PodFailed", kFailedMessage);
+  if (is_paused(seen.pod, sandbox)) return not_ready("SandboxPaused", kPausedMessage);
 
   const Readiness ready = readiness(sandbox, seen);
   return ready.is_ready ? condition(kReady, "True", "DependenciesReady", ready.message)
@@ -164,6 +177,7 @@ std::vector<Condition> conditions_of(const Json& sandbox, const Seen& seen) {
   std::vector<Condition> conditions = {suspended_condition(sandbox, seen)};
   if (auto finished = finished_condition(sandbox, seen)) conditions.push_back(*finished);
   if (auto scheduled = scheduled_condition(sandbox, seen)) conditions.push_back(*scheduled);
+  if (auto paused = paused_condition(sandbox, seen)) conditions.push_back(*paused);
   conditions.push_back(ready_condition(sandbox, seen));
   for (Condition& each : conditions) each.observed_generation = model::generation_of(sandbox);
   return conditions;
@@ -172,7 +186,7 @@ std::vector<Condition> conditions_of(const Json& sandbox, const Seen& seen) {
 void apply_conditions(JsonArray& conditions, const Json& sandbox, const Seen& seen, Time now) {
   const std::vector<Condition> computed = conditions_of(sandbox, seen);
   for (const Condition& each : computed) model::set_condition(conditions, each, now);
-  for (const std::string_view type : {kFinished, kPodScheduled})
+  for (const std::string_view type : {kFinished, kPodScheduled, model::kPausedCondition})
     if (std::ranges::find(computed, type, &Condition::type) == computed.end())
       model::remove_condition(conditions, type);
 }
@@ -182,6 +196,7 @@ void apply_expiry(JsonArray& conditions, const Json& sandbox, Time now) {
   expired.observed_generation = model::generation_of(sandbox);
   model::set_condition(conditions, expired, now);
   model::remove_condition(conditions, kPodScheduled);
+  model::remove_condition(conditions, model::kPausedCondition);
 }
 
 std::string_view condition_reason(const JsonArray& conditions, std::string_view type) {

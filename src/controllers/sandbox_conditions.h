@@ -1,7 +1,8 @@
 // What a Sandbox's conditions say, from what was seen of its children in one pass. Pure.
 //
-// The order in which types first appear is Suspended, Finished, PodScheduled, Ready. Finished and
-// PodScheduled are there only while they apply. Reasons and messages are what clients compare.
+// The order in which types first appear is Suspended, Finished, PodScheduled, hearth.dev/Paused,
+// Ready. Those but the first and the last are there only while they apply. Reasons and messages are
+// what clients compare.
 #pragma once
 
 #include <string>

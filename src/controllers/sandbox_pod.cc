@@ -8,6 +8,7 @@
 
 #include "controllers/sandbox_volumes.h"
 #include "model/agent_sandbox.h"
+#include "model/front_door.h"
 #include "model/meta.h"
 #include "model/names.h"
 
@@ -20,6 +21,9 @@ namespace {
 using Texts = std::map<std::string, std::string, std::less<>>;
 // What to set, and what (nothing) to remove.
 using Changes = std::map<std::string, std::optional<std::string>, std::less<>>;
+
+// Annotations of a pod that its node acts on at once.
+constexpr std::array kCommands = {model::kPauseAnnotation, model::kEgressAnnotation};
 
 bool has_system_prefix(std::string_view key) {
   for (const std::string_view group : {model::kCoreGroup, model::kExtensionsGroup})
@@ -45,6 +49,20 @@ Texts template_annotations(const Json& sandbox) {
   Texts annotations = texts_at(sandbox, {"spec", "podTemplate", "metadata", "annotations"});
   std::erase_if(annotations, [](const auto& each) { return is_system_annotation(each.first); });
   return annotations;
+}
+
+// What the Sandbox says of them goes before what its template says. A member of a pool is never
+// paused: whoever takes it finds it running.
+Texts commands(const Json& sandbox) {
+  Texts commands;
+  const auto owner = model::controller_of(sandbox);
+  const bool is_idle = owner && owner->kind == "SandboxWarmPool";
+  for (const std::string_view key : kCommands) {
+    if (is_idle && key == model::kPauseAnnotation) continue;
+    if (const std::string_view value = model::annotation_of(sandbox, key); !value.empty())
+      commands.emplace(key, value);
+  }
+  return commands;
 }
 
 // Sorted, as the map is.
@@ -122,14 +140,17 @@ void want_list(Changes& changes, const Texts& there, std::string_view key,
     want(changes, there, key, list);
 }
 
-Changes annotation_changes(const Json& pod, const Texts& labels, const Texts& wanted) {
+Changes annotation_changes(const Json& pod, const Json& sandbox, const Texts& labels,
+                           const Texts& wanted) {
   const Texts there = texts_at(pod, {"metadata", "annotations"});
   Changes changes;
   for_each_key(model::annotation_of(pod, model::kPropagatedAnnotationsAnnotation),
                [&](std::string_view key) {
                  if (!wanted.contains(key)) want_not(changes, there, key);
                });
+  for (const std::string_view key : kCommands) want_not(changes, there, key);
   for (const auto& [key, value] : wanted) want(changes, there, key, value);
+  for (const auto& [key, value] : commands(sandbox)) want(changes, there, key, value);
   want_list(changes, there, model::kPropagatedLabelsAnnotation, joined_keys(labels));
   want_list(changes, there, model::kPropagatedAnnotationsAnnotation, joined_keys(wanted));
   return changes;
@@ -155,6 +176,7 @@ JsonObject new_metadata(const Json& sandbox) {
   if (!label_keys.empty()) annotations.emplace(model::kPropagatedLabelsAnnotation, label_keys);
   if (!annotation_keys.empty())
     annotations.emplace(model::kPropagatedAnnotationsAnnotation, annotation_keys);
+  for (auto& [key, value] : commands(sandbox)) annotations.insert_or_assign(key, value);
   for (const auto& [key, value] : own_labels(sandbox))
     if (!value.empty()) labels.insert_or_assign(std::string(key), std::string(value));
   labels.insert_or_assign(std::string(model::kNameHashLabel),
@@ -193,7 +215,8 @@ bool is_system_label(std::string_view key) {
 }
 
 bool is_system_annotation(std::string_view key) {
-  return has_system_prefix(key) || key == model::kTraceContextAnnotation;
+  return has_system_prefix(key) || key == model::kTraceContextAnnotation ||
+         key == model::kPauseAnnotation;
 }
 
 std::string_view normalised_creator(std::string_view created_by) {
@@ -220,12 +243,20 @@ Json new_pod(const Json& sandbox, std::string_view node) {
 Json pod_metadata_repair(const Json& pod, const Json& sandbox) {
   const Texts labels = template_labels(sandbox);
   const Changes label_patch = label_changes(pod, sandbox, labels);
-  const Changes annotation_patch = annotation_changes(pod, labels, template_annotations(sandbox));
+  const Changes annotation_patch =
+      annotation_changes(pod, sandbox, labels, template_annotations(sandbox));
   if (label_patch.empty() && annotation_patch.empty()) return nullptr;
   JsonObject metadata;
   if (!label_patch.empty()) metadata["labels"] = to_patch(label_patch);
   if (!annotation_patch.empty()) metadata["annotations"] = to_patch(annotation_patch);
   return JsonObject{{"metadata", std::move(metadata)}};
+}
+
+bool is_urgent(const Json& repair) {
+  const JsonObject* annotations = model::object_at(repair, {"metadata", "annotations"});
+  return annotations != nullptr && std::ranges::any_of(kCommands, [&](std::string_view key) {
+           return annotations->contains(key);
+         });
 }
 
 void add_adoption(Json& patch, const Json& pod, const Json& sandbox) {

@@ -30,6 +30,9 @@ Json new_pod(const Json& sandbox, std::string_view node);
 // its owners; null when nothing differs.
 Json pod_metadata_repair(const Json& pod, const Json& sandbox);
 
+// Whether somebody waits for what such a patch says: pausing, egress.
+bool is_urgent(const Json& repair);
+
 // Adds the Sandbox as the pod's controller to a patch, which then holds for this very version.
 void add_adoption(Json& patch, const Json& pod, const Json& sandbox);
 
