@@ -60,14 +60,15 @@ reconcile::Next Keeper::step(const client::Object& seen) {
     end_pod(pod);
   } else {
     note_deadline(pod);
-    end_changed(pod);
+    keep_pause(pod);
+    if (!known_.is_paused) end_changed(pod);
     if (is_through(pod, known_)) {
       known_.is_ending = true;
       end_rest(pod,
                std::chrono::seconds(
                    model::number_at(pod, {"spec", "terminationGracePeriodSeconds"}).value_or(30)));
     }
-    start_due(pod);
+    if (!wants_pause(pod)) start_due(pod);
     kill_overdue(pod);
     probe_due(pod);
     write_status(pod);
@@ -100,6 +101,7 @@ void Keeper::hear(const Json& pod, const Probed& news) {
   Container* container = find_by_sandbox(news.sandbox);
   if (container == nullptr) return;
   Work& work = work_of(*container);
+  if (news.round != work.round) return;  // it was paused meanwhile
   work.is_probing = false;
   if (container->stage != Stage::running || !work.probes) return;
   work.probes->record(news.kind, news.result, tools_.clock.now());

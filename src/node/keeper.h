@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/guarded.h"
 #include "client/watch_cache.h"
 #include "node/life.h"
@@ -51,6 +52,7 @@ class Keeper {
   struct Probed {
     std::string sandbox;
     ProbeKind kind = ProbeKind::readiness;
+    unsigned round = 0;
     ProbeResult result;
   };
   struct Hooked {
@@ -73,6 +75,8 @@ class Keeper {
     bool is_downloading = false;
     std::optional<ProbeState> probes;
     bool is_probing = false;
+    unsigned round = 0;           // of probes; another one begins when it is paused
+    bool is_unwatched = false;    // its end is asked for when it goes on
     bool is_hooked = false;       // postStart is not through
     bool is_ending = false;       // it was told to end
     bool is_told = false;         // and preStop, if any, is through
@@ -115,6 +119,15 @@ class Keeper {
   void forget_old_lives(const Container& container);
   void forget_vanished();
   void probe_due(const Json& pod);
+
+  // keeper_pause.cc
+  bool wants_pause(const Json& pod) const;
+  void keep_pause(const Json& pod);
+  bool pause(const Json& pod, Container& container);
+  bool resume(const Json& pod, Container& container);
+  void watch_again(const Json& pod, Container& container);
+  bool try_later(const Json& pod, std::string_view reason, std::string_view action,
+                 const Container& container, const Error& error);
 
   // keeper_end.cc
   void note_end(const Json& pod, Container& container, const SandboxEnd& end);

@@ -62,11 +62,15 @@ void Keeper::adopt_container(const Json& pod, Container& container,
   const Json& spec = spec_of(pod, container);
   const auto image = tools_.images.look(pod, spec);
   container.has_main = !image || !image->image || runs_command(spec, *image->image);
-  ProbeState probes(spec, container.started);
+  ProbeState probes(spec, container.started, container.is_started);
   if (probes.has_probes()) {
     work_of(container).probes.emplace(std::move(probes));
   } else {
     container.is_started = container.is_ready = true;
+  }
+  if (sandbox->state == runtime::State::paused) {
+    container.is_paused = work_of(container).is_unwatched = true;
+    return;
   }
   try {
     watch_end(sandbox->id, guest::Connection(tools_.runtime.connect(sandbox->id)),

@@ -72,7 +72,7 @@ void Keeper::note_end(const Json& pod, Container& container, const SandboxEnd& e
   }
   container.end = describe_end(pod, container, end);
   container.stage = Stage::terminated;
-  container.is_ready = container.is_started = false;
+  container.is_ready = container.is_started = container.is_paused = false;
   if (container.is_replaced || container.end->finished - container.started >= kLongRun)
     container.streak = 0;
   work = Work();
@@ -113,6 +113,8 @@ void Keeper::begin_end(const Json& pod, Container& container, Duration grace,
   const Time kill_at = tools_.clock.now() + grace;
   work.kill_at = work.kill_at ? std::min(*work.kill_at, kill_at) : kill_at;
   if (work.is_ending) return;
+  // What stands still hears nothing.
+  if (container.is_paused && (!resume(pod, container) || container.stage != Stage::running)) return;
   work.is_ending = true;
   container.is_ready = false;
   tell(pod, reconcile::EventType::normal, "Killing", "Killing",

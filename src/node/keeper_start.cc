@@ -240,17 +240,17 @@ void Keeper::forget_vanished() {
 void Keeper::probe_due(const Json& pod) {
   for (Container& container : known_.containers) {
     Work& work = work_of(container);
-    if (container.stage != Stage::running || !work.probes) continue;
+    if (container.stage != Stage::running || container.is_paused || !work.probes) continue;
     if (work.is_probing || work.is_hooked || work.is_ending) continue;
     const auto due = work.probes->next();
     if (!due || !is_past(due->at)) continue;
     work.is_probing = true;
     tools_.talks.run([&prober = tools_.prober, mailbox = mailbox_, kind = due->kind,
-                      probe = *due->probe, spec = spec_of(pod, container),
+                      round = work.round, probe = *due->probe, spec = spec_of(pod, container),
                       sandbox = container.sandbox, address = known_.address] {
       const ProbeTarget target{.sandbox = sandbox, .address = address, .container = spec};
-      mailbox->post(
-          Probed{.sandbox = sandbox, .kind = kind, .result = prober.probe(probe, target)});
+      mailbox->post(Probed{
+          .sandbox = sandbox, .kind = kind, .round = round, .result = prober.probe(probe, target)});
     });
   }
 }

@@ -43,6 +43,7 @@ struct Container {
   Time started;
   bool is_started = false;  // the startup probe, if any, and the hook are through
   bool is_ready = false;
+  bool is_paused = false;        // it stands still; it runs nevertheless
   bool has_main = true;          // else the guest is all that runs
   bool has_lived = false;        // `attempt` had, or has, a sandbox
   bool is_replaced = false;      // it ends so that one with another image can live
@@ -60,6 +61,7 @@ struct Pod {
   std::string host_address;
   Time started;
   bool is_ending = false;  // nothing is started any more
+  bool is_paused = false;  // everything that runs of it stands still, as it was told to
   // Why all of it failed ("Evicted", "DeadlineExceeded"); empty: it did not.
   std::string failure;
   std::string failure_message;

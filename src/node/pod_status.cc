@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "base/time_text.h"
+#include "model/front_door.h"
 #include "model/meta.h"
 
 namespace hearth::node {
@@ -58,7 +59,7 @@ JsonObject state_of(const Container& container, bool is_initialising) {
 bool is_container_ready(const Container& container) {
   if (container.kind == Kind::init)
     return container.stage == Stage::terminated && container.end && container.end->exit_code == 0;
-  return container.stage == Stage::running && container.is_ready;
+  return container.stage == Stage::running && container.is_ready && !container.is_paused;
 }
 
 JsonObject container_status(const Json& pod, const Container& container, bool is_initialising) {
@@ -105,6 +106,8 @@ Verdict initialised(const Pod& known, std::string_view phase) {
 Verdict containers_ready(const Pod& known, std::string_view phase) {
   if (phase == "Succeeded") return {.status = "False", .reason = "PodCompleted"};
   if (phase == "Failed") return {.status = "False", .reason = "PodFailed"};
+  if (known.is_paused)
+    return {.status = "False", .reason = "Paused", .message = "the pod stands still"};
   std::vector<std::string_view> unready;
   for (const Container& container : known.containers)
     if (container.kind != Kind::init && !is_container_ready(container))
@@ -167,6 +170,12 @@ JsonArray make_conditions(const Json& pod, const Pod& known, std::string_view ph
   set_condition(conditions, "Ready", pod_ready(pod, containers), moment);
   set_condition(conditions, "ContainersReady", containers, moment);
   set_condition(conditions, "PodScheduled", {}, moment);
+  const bool was_paused = std::ranges::any_of(conditions, [](const Json& one) {
+    return model::text_at(one, {"type"}) == model::kPausedCondition;
+  });
+  if (known.is_paused || was_paused)
+    set_condition(conditions, model::kPausedCondition,
+                  {.status = known.is_paused ? "True" : "False"}, moment);
   return conditions;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "model/front_door.h"
 #include "model/meta.h"
 #include "node/sandbox_ids.h"
 
@@ -79,6 +80,9 @@ bool concerns_node(const Json& before, const Json& now) {
   if (differs({"metadata", "uid"}) || differs({"metadata", "deletionTimestamp"}) ||
       differs({"metadata", "deletionGracePeriodSeconds"}) || differs({"metadata", "finalizers"}) ||
       differs({"spec"}))
+    return true;
+  if (model::annotation_of(before, model::kPauseAnnotation) !=
+      model::annotation_of(now, model::kPauseAnnotation))
     return true;
   const auto* gates = model::array_at(now, {"spec", "readinessGates"});
   return gates != nullptr && !gates->empty() && differs({"status", "conditions"});

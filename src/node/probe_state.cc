@@ -29,7 +29,7 @@ std::string_view to_string(ProbeKind kind) {
   return "Probe";
 }
 
-ProbeState::ProbeState(const Json& container, Time started) : started_(started) {
+ProbeState::ProbeState(const Json& container, Time started, bool has_begun) : started_(started) {
   constexpr std::array<std::string_view, 3> kMembers{"startupProbe", "readinessProbe",
                                                      "livenessProbe"};
   for (std::size_t i = 0; i < tracks_.size(); ++i) {
@@ -42,6 +42,7 @@ ProbeState::ProbeState(const Json& container, Time started) : started_(started) 
     track.success_threshold = positive(*probe, "successThreshold", 1);
     track.failure_threshold = positive(*probe, "failureThreshold", 3);
   }
+  track(ProbeKind::startup).passed = has_begun;
   track(ProbeKind::liveness).passed = true;  // innocent until found otherwise
   for (Track& track : tracks_) begin(track, started);
 }

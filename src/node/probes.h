@@ -65,8 +65,9 @@ std::string_view to_string(ProbeKind kind);
 // questions do not count.
 class ProbeState {
  public:
-  // Keeps the container's probes, not the container.
-  ProbeState(const Json& container, Time started);
+  // Keeps the container's probes, not the container. One that `has_begun` was found started before:
+  // that is not asked twice in a life.
+  ProbeState(const Json& container, Time started, bool has_begun = false);
 
   struct Due {
     ProbeKind kind = ProbeKind::readiness;
