@@ -1,12 +1,16 @@
-// The backend of exec, attach, port-forward and log over a real runtime.
+// The backend of exec, attach, port-forward and log over a real runtime, and reaching into pods.
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <thread>
 
+#include "apiserver/server_testing.h"
 #include "base/error.h"
 #include "kernel/testing.h"
 #include "net/workers.h"
+#include "node/pod_policy.h"
+#include "node/reach.h"
 #include "node/runtime_backend.h"
 
 namespace hearth::node {
@@ -173,6 +177,90 @@ TEST_F(RuntimeBackendTest, PortsInside) {
   const linux::Fd socket = backend_->connect(container_, 4711);
   linux::write_all(socket.get(), "abc");
   EXPECT_EQ(read_all(socket.get()), "cba");
+}
+
+class NodeReachTest : public RuntimeBackendTest {
+ protected:
+  void SetUp() override {
+    RuntimeBackendTest::SetUp();
+    if (IsSkipped()) return;
+    reach_.emplace(server_.client(), runtime(), "here", pod_policy);
+    pod_ = apiserver::json(R"({"metadata":{"name":"p","namespace":"n","uid":"u"},
+        "spec":{"nodeName":"here","containers":[{"name":"main"}]},
+        "status":{"containerStatuses":[{"name":"main","state":{"running":{}}}]}})");
+    model::find(pod_, {"status", "containerStatuses"})->as_array()[0].as_object()["containerID"] =
+        "hearth://" + id_;
+  }
+  std::string refusal(std::uint16_t port) {
+    try {
+      reach_->connect(pod_, port);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::unavailable);
+      return error.what();
+    }
+    return {};
+  }
+
+  apiserver::TestServer server_;
+  std::optional<NodeReach> reach_;
+  model::Json pod_;
+};
+
+TEST_F(NodeReachTest, ConnectsToWhatListensOnTheLoopbackInside) {
+  EXPECT_NE(refusal(4711).find("refused"), std::string::npos);
+  start_detached(
+      "python3 -c 'import socket; s = socket.create_server((\"127.0.0.1\", 4711)); "
+      "print(\"up\", flush=True)\nwhile True: c = s.accept()[0]; c.sendall(c.recv(9)[::-1]); "
+      "c.close()'");
+  auto feed = backend_->open_log(container_, {.follow = true});
+  if (read_until(feed->fd(), "\n") != "up\n") GTEST_SKIP() << "no python3 inside";
+  std::vector<Duration> spent(200);
+  for (Duration& one : spent) {
+    const auto begin = std::chrono::steady_clock::now();
+    const linux::Fd socket = reach_->connect(pod_, 4711);
+    one = std::chrono::steady_clock::now() - begin;
+    linux::write_all(socket.get(), "abc");
+    ASSERT_EQ(read_all(socket.get()), "cba");
+  }
+  std::ranges::sort(spent);
+  const auto record = [&](const char* name, Duration time) {
+    RecordProperty(name, static_cast<int>(time / std::chrono::microseconds(1)));
+  };
+  record("least_us", spent.front());
+  record("median_us", spent[spent.size() / 2]);
+  EXPECT_LT(spent[spent.size() / 2], 20ms);
+}
+
+TEST_F(NodeReachTest, OneThatStandsStillSaysSo) {
+  runtime().pause(id_);
+  EXPECT_NE(refusal(80).find("paused"), std::string::npos);
+  runtime().resume(id_);
+  EXPECT_NE(refusal(80).find("refused"), std::string::npos);
+}
+
+TEST_F(NodeReachTest, UsageCountsWhatIsWritten) {
+  const pool::PodUsage before = reach_->usage(pod_);
+  ASSERT_EQ(SandboxTest::sh("dd if=/dev/zero of=/root/file bs=1M count=5 2>&1").exited.status.code,
+            0);
+  const pool::PodUsage after = reach_->usage(pod_);
+  EXPECT_GE(after.disk_bytes, before.disk_bytes + (5U << 20U));
+  EXPECT_LT(after.disk_bytes, before.disk_bytes + (6U << 20U));
+  EXPECT_EQ(after.disk_limit_bytes, runtime::Limits().disk_bytes);
+  EXPECT_GT(after.cpu_microseconds, before.cpu_microseconds);
+}
+
+TEST_F(NodeReachTest, AnImageOfItsFiles) {
+  SandboxTest::sh("echo here > /root/mark");
+  reach_->commit(pod_, "reach-test:1");
+  const std::string other = runtime().create({.image = "reach-test:1"}).sandbox.id;
+  EXPECT_EQ(run_shell(runtime(), other, "cat /root/mark").output, "here\n");
+  runtime().destroy(other);
+  EXPECT_TRUE(reach_->remove_image("reach-test:1"));
+  EXPECT_FALSE(reach_->remove_image("reach-test:1"));
+}
+
+TEST_F(NodeReachTest, EgressNeedsANetwork) {
+  EXPECT_THROW(reach_->set_egress(pod_, {.allow = {}, .deny = {"0.0.0.0/0"}}), Error);
 }
 
 }  // namespace
