@@ -8,6 +8,7 @@
 #include "model/meta.h"
 #include "model/selector.h"
 #include "node/network_policy_internal.h"
+#include "node/pod_policy.h"
 
 namespace hearth::node {
 namespace {
@@ -313,7 +314,9 @@ network::Policy NetworkPolicies::policy_for(const Json& pod, const Neighbourhood
     draft.allow_world({});
     state_->open_offered(draft, source, *around.state_, nullptr);
   }
-  return std::move(draft).take();
+  network::Policy policy = std::move(draft).take();
+  narrow_as_asked(policy, pod);
+  return policy;
 }
 
 std::vector<Cidr> without(const Cidr& whole, std::span<const Cidr> excepted) {

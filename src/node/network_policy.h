@@ -56,7 +56,8 @@ class NetworkPolicies {
   NetworkPolicies(const NetworkPolicies& others, std::string_view ns,
                   std::span<const client::Object> policies);
 
-  // What does not fit a Policy is left out, and so not allowed.
+  // What does not fit a Policy is left out, and so not allowed. Less what the pod's own annotation
+  // takes away (pod_policy.h); Error(invalid) if that makes no sense.
   network::Policy policy_for(const Json& pod, const Neighbourhood& around) const;
 
  private:

@@ -1,10 +1,14 @@
 #include "node/pod_policy.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "model/front_door.h"
 #include "model/meta.h"
+#include "node/network_policy.h"
 
 namespace hearth::node {
 namespace {
@@ -18,25 +22,24 @@ std::vector<Cidr> parse_all(const std::vector<std::string>& texts) {
   return cidrs;
 }
 
-// What is left of `whole` without `taken`: halves of it, down to where they part.
-void subtract(const Cidr& whole, const Cidr& taken, std::vector<Cidr>& left) {
-  if (!whole.overlaps(taken)) return left.push_back(whole);
-  if (taken.prefix <= whole.prefix) return;
-  const auto prefix = static_cast<std::uint8_t>(whole.prefix + 1);
-  const std::uint32_t upper = whole.address | (std::uint32_t{1} << (32 - prefix));
-  subtract({.address = whole.address, .prefix = prefix}, taken, left);
-  subtract({.address = upper, .prefix = prefix}, taken, left);
+// What is left of all of them.
+std::vector<Cidr> cut(const std::vector<Cidr>& wholes, const std::vector<Cidr>& taken) {
+  std::vector<Cidr> left;
+  for (const Cidr& whole : wholes)
+    std::ranges::copy(without(whole, taken), std::back_inserter(left));
+  return left;
 }
 
-std::vector<Cidr> subtract_all(std::vector<Cidr> wholes, const std::vector<Cidr>& taken) {
-  for (const Cidr& one : taken) {
-    std::vector<Cidr> left;
-    for (const Cidr& whole : wholes) subtract(whole, one, left);
-    if (left.size() > network::kMostRules)
-      fail(Code::invalid, "the pod's egress lists need more than {} rules", network::kMostRules);
-    wholes = std::move(left);
+// The same of rules.
+void shorten(std::vector<Rule>& rules, const std::vector<Cidr>& taken) {
+  std::vector<Rule> left;
+  for (const Rule& rule : rules) {
+    for (const Cidr& part : without(rule.to, taken)) {
+      left.push_back(rule);
+      left.back().to = part;
+    }
   }
-  return wholes;
+  rules = std::move(left);
 }
 
 void append(std::vector<Rule>& rules, const std::vector<Cidr>& cidrs) {
@@ -57,28 +60,27 @@ std::vector<std::string> texts_of(const Json& list) {
 
 network::Policy pod_policy(const Json& pod) {
   network::Policy policy{.mode = network::Mode::world};
+  narrow_as_asked(policy, pod);
+  return policy;
+}
+
+void narrow_as_asked(network::Policy& policy, const Json& pod) {
   const std::string_view text = model::annotation_of(pod, model::kEgressAnnotation);
   if (!text.empty()) narrow(policy, parse_egress(text));
-  return policy;
 }
 
 void narrow(network::Policy& policy, const pool::Egress& egress) {
   const std::vector<Cidr> allow = parse_all(egress.allow);
   const std::vector<Cidr> deny = parse_all(egress.deny);
+  // These pass before anything is denied: they have to be shorter.
+  const std::vector<Cidr> taken = cut(deny, allow);
+  shorten(policy.open, taken);
+  shorten(policy.allow, taken);
   if (policy.mode == network::Mode::world) {
-    append(policy.allow, allow);
+    std::vector<Cidr> denied_before;
+    for (const Rule& rule : policy.deny) denied_before.push_back(rule.to);
+    append(policy.allow, cut(allow, denied_before));
     append(policy.deny, deny);
-  } else if (policy.mode == network::Mode::listed) {
-    // What is listed passes before anything is denied: it has to be shorter.
-    const std::vector<Cidr> denied = subtract_all(deny, allow);
-    std::vector<Rule> rules;
-    for (const Rule& rule : policy.allow) {
-      for (const Cidr& part : subtract_all({rule.to}, denied)) {
-        rules.push_back(rule);
-        rules.back().to = part;
-      }
-    }
-    policy.allow = std::move(rules);
   }
   network::check(policy);
 }

@@ -11,10 +11,13 @@ namespace hearth::node {
 
 using model::Json;
 
-// The one place that knows: for a sandbox that is made, and for one that runs. Everything outside
-// the walls (network/policy.h), but what the pod's annotation hearth.dev/egress takes away. Throws
-// Error(invalid) for an annotation that makes no sense: it would let out what it means to keep in.
+// Where no NetworkPolicy is known: everything outside the walls (network/policy.h), but what the
+// pod's annotation hearth.dev/egress takes away. Throws Error(invalid) for an annotation that makes
+// no sense: it would let out what it means to keep in.
 network::Policy pod_policy(const Json& pod);
+
+// Takes away what the annotation takes away. Throws as above.
+void narrow_as_asked(network::Policy& policy, const Json& pod);
 
 // Takes away what the lists do not let pass, and adds nothing that the policy does not let pass.
 // Throws Error(invalid).

@@ -59,6 +59,17 @@ TEST(PodPolicy, ItsTextIsUnderstoodAgain) {
   EXPECT_EQ(egress_text({}), R"({"allow":[],"deny":[]})");
 }
 
+TEST(PodPolicy, WhatOthersDeniedStaysDenied) {
+  Policy policy{.mode = Mode::world,
+                .open = {network::parse_rule("10.77.0.5")},
+                .allow = {network::parse_rule("9.9.9.9")},
+                .deny = {network::parse_rule("10.0.0.0/8")}};
+  narrow(policy, {.allow = {"10.0.0.1", "1.1.1.1"}, .deny = {"0.0.0.0/0"}});
+  EXPECT_EQ(text(policy.open), "");
+  EXPECT_EQ(text(policy.allow), "1.1.1.1 ");
+  EXPECT_EQ(text(policy.deny), "10.0.0.0/8 0.0.0.0/0 ");
+}
+
 TEST(PodPolicy, AListGetsShorterAndNeverLonger) {
   Policy listed{
       .mode = Mode::listed,

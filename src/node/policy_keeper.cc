@@ -168,7 +168,7 @@ void PolicyKeeper::run(const std::stop_token& stop) {
     try {
       if (work->is_for_all) next_round = go_round();
       for (const model::Key& key : work->changed)
-        if (const client::Object pod = pods_.find(key.ns, key.name)) apply(*pod);
+        if (const client::Object pod = pods_.find(key.ns, key.name)) apply_or_keep(*pod);
     } catch (const std::exception& error) {
       log::error("network policies could not be set; trying again", {{"error", error.what()}});
       std::unique_lock lock(mutex_);
@@ -204,7 +204,7 @@ void PolicyKeeper::apply_all() {
   std::set<std::string, std::less<>> living;
   for (const client::Object& pod : pods_.list()) {
     living.emplace(model::uid_of(*pod));
-    apply(*pod);
+    apply_or_keep(*pod);
   }
   const std::lock_guard lock(mutex_);
   std::erase_if(applied_, [&](const auto& one) { return !living.contains(one.first); });
@@ -218,6 +218,17 @@ bool PolicyKeeper::is_in_force(const std::string& uid, const network::Policy& po
   // One that is as it was made.
   if (found->second.sandboxes.empty() && sandboxes.size() == 1) found->second.sandboxes = sandboxes;
   return found->second.sandboxes == sandboxes;
+}
+
+// A pod whose own annotation makes no sense keeps what it has, and holds up nobody else.
+void PolicyKeeper::apply_or_keep(const Json& pod) {
+  try {
+    apply(pod);
+  } catch (const Error& error) {
+    if (error.code() != Code::invalid) throw;
+    log::warning("a pod keeps its network policy",
+                 {{"pod", model::key_of(pod).text()}, {"error", error.what()}});
+  }
 }
 
 void PolicyKeeper::apply(const Json& pod) {

@@ -67,6 +67,7 @@ class PolicyKeeper {
   Instant go_round();
   void look_around();
   void apply_all();
+  void apply_or_keep(const Json& pod);
   void apply(const Json& pod);
   bool is_in_force(const std::string& uid, const network::Policy& policy,
                    const std::set<std::string>& sandboxes);
