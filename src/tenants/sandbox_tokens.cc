@@ -23,14 +23,13 @@ std::string new_seed() {
 }
 
 model::Json secret_with(const std::string& seed) {
-  return model::JsonObject{
-      {"apiVersion", "v1"},
-      {"kind", "Secret"},
-      {"type", "hearth.dev/token-seed"},
-      {"immutable", true},
-      {"metadata",
-       model::JsonObject{{"name", kSeedSecret}, {"namespace", model::kSystemNamespace}}},
-      {"data", model::JsonObject{{kSeedMember, base64_encode(seed)}}}};
+  return model::JsonObject{{"apiVersion", "v1"},
+                           {"kind", "Secret"},
+                           {"type", "hearth.dev/token-seed"},
+                           {"immutable", true},
+                           {"metadata", model::JsonObject{{"name", kSeedSecret},
+                                                          {"namespace", model::kSystemNamespace}}},
+                           {"data", model::JsonObject{{kSeedMember, base64_encode(seed)}}}};
 }
 
 std::string seed_in(const model::Json& secret) {

@@ -60,7 +60,8 @@ std::optional<Team> team_of(const model::Json& ns);
 
 // What follows asks the server; throws StatusError, and Error(invalid) for a name that can be none.
 
-// The namespace is made, or becomes a team's if it is there and only waits for it.
+// The namespace is made; one that is there already becomes the team's. Error(already_exists) if it
+// is one.
 Team create_team(client::Client& client, const std::string& name, const LimitChanges& limits);
 std::optional<Team> find_team(client::Client& client, const std::string& name);
 // By name.
