@@ -61,6 +61,7 @@ struct Perform {
   int operator()(const cli::ControllerOptions& options) const { return cli::controller(options); }
   int operator()(const cli::CrdsOptions& options) const { return cli::crds(options); }
   int operator()(const cli::KubeOrder& order) const { return cli::perform(order); }
+  int operator()(const cli::TenantOrder& order) const { return cli::perform(order); }
   int operator()(const cli::VolumeRmOptions& options) const { return cli::remove_volumes(options); }
 };
 

@@ -349,6 +349,8 @@ Order parse_order(const CommandLine& line) {
       {"claim", parse_claim},
       {"pool", parse_pool},
       {"template", parse_template},
+      {"team", parse_team},
+      {"key", parse_key},
       {"kubectl", parse_kubectl},
       {"backup", parse_backup},
       {"restore", parse_restore},

@@ -11,6 +11,7 @@
 #include "cli/kube_verbs.h"
 #include "cli/life.h"
 #include "cli/surface.h"
+#include "cli/tenant_verbs.h"
 #include "cli/verbs.h"
 
 namespace hearth::cli {
@@ -26,7 +27,7 @@ using Order = std::variant<Help, UpOptions, RunOptions, ExecOptions, LsOptions, 
                            CommitOptions, ForkOptions, PolicyOptions, StatsOptions, VolumeLsOptions,
                            VolumeRmOptions, ForwardOptions, PortsOptions, ConfigureOptions,
                            VolumeCreateOptions, ApiServerOptions, KubectlOptions, BackupOptions,
-                           RestoreOptions, ControllerOptions, CrdsOptions, KubeOrder>;
+                           RestoreOptions, ControllerOptions, CrdsOptions, KubeOrder, TenantOrder>;
 
 struct CommandLine {
   std::string verb;       // as known to find_verb_help(); empty: none was given

@@ -11,7 +11,7 @@
 namespace hearth::cli {
 namespace {
 
-constexpr std::array<VerbHelp, 34> kVerbs = {{
+constexpr std::array<VerbHelp, 36> kVerbs = {{
     {.name = "up",
      .summary = "start the engine on this machine and stay until Ctrl-C",
      .usage = "[OPTIONS]",
@@ -254,6 +254,14 @@ Examples:
     {.name = "template",
      .summary = "make, list, show and delete what sandboxes of pools are made of",
      .usage = "ls | create NAME --image IMAGE | show NAME | delete NAME...",
+     .footer = {}},
+    {.name = "team",
+     .summary = "make, list, limit and remove teams, who share sandboxes and keys",
+     .usage = "ls | create NAME | limits NAME | rm NAME...",
+     .footer = {}},
+    {.name = "key",
+     .summary = "make, list and revoke API keys of teams",
+     .usage = "ls | create | rm ID...",
      .footer = {}},
     {.name = "kubectl",
      .summary = "run kubectl against the engine's Kubernetes API",

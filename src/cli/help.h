@@ -32,7 +32,7 @@ std::string image_overview();
 // Of "pool create" and its like; null for what is none. find_verb_help() knows them too.
 const VerbHelp* find_kube_verb_help(std::string_view name);
 
-// `hearth pool --help`, `hearth template --help`.
+// `hearth pool --help`, `hearth team --help` and so on.
 std::string group_overview(std::string_view group);
 
 // "there is no verb 'ruin'; did you mean 'run'?"

@@ -10,6 +10,7 @@
 #include "cli/kube_text.h"
 #include "client/http_client.h"
 #include "client/kinds.h"
+#include "model/front_door.h"
 #include "model/meta.h"
 
 namespace hearth::cli {
@@ -97,6 +98,11 @@ Json make_template(const TemplateCreateOptions& options, const std::string& ns) 
   if (!options.file.empty()) return object;
   model::make_object_at(object, {"spec", "podTemplate", "spec"})["containers"] =
       model::JsonArray{container_of(options)};
+  if (options.is_public)
+    model::make_object_at(object, {"metadata", "labels"})[model::kPublicLabel] = "true";
+  if (!options.surfaces.empty())
+    model::make_object_at(object, {"spec", "podTemplate", "metadata",
+                                   "annotations"})["hearth.dev/surfaces"] = options.surfaces;
   model::JsonObject& spec = model::make_object_at(object, {"spec"});
   if (!options.ports.empty()) spec["service"] = true;
   if (!options.env_policy.empty()) spec["envVarsInjectionPolicy"] = options.env_policy;
@@ -111,13 +117,15 @@ int create_template(const TemplateCreateOptions& options) {
 
 int create_pool(const PoolCreateOptions& options) {
   Cluster cluster(options.cluster);
-  const Json pool = model::JsonObject{
+  Json pool = model::JsonObject{
       {"apiVersion", client::kSandboxWarmPools.api_version()},
       {"kind", "SandboxWarmPool"},
       {"metadata", model::JsonObject{{"name", options.name}, {"namespace", cluster.ns}}},
       {"spec", model::JsonObject{
                    {"replicas", options.replicas},
                    {"sandboxTemplateRef", model::JsonObject{{"name", options.sandbox_template}}}}}};
+  if (options.names_ids)
+    model::make_object_at(pool, {"metadata", "annotations"})[model::kNamesAnnotation] = "id";
   const bool has_template =
       cluster.api->find(client::kSandboxTemplates, cluster.ns, options.sandbox_template)
           .has_value();

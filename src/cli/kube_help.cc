@@ -9,7 +9,7 @@
 namespace hearth::cli {
 namespace {
 
-constexpr std::array<VerbHelp, 10> kVerbs = {{
+constexpr std::array<VerbHelp, 17> kVerbs = {{
     {.name = "claim ls",
      .summary = "list claims and the sandboxes they have",
      .usage = "[OPTIONS]",
@@ -34,7 +34,8 @@ constexpr std::array<VerbHelp, 10> kVerbs = {{
          R"(What else a pool can be told is in docs/pools.md, and in 'hearth kubectl explain swp.spec'.
 
 Examples:
-  hearth pool create py --template py --replicas 10)"},
+  hearth pool create py --template py --replicas 10
+  hearth pool create web -n research --template web --replicas 4 --e2b)"},
     {.name = "pool scale",
      .summary = "let a pool keep more or fewer ready",
      .usage = "[OPTIONS] NAME N",
@@ -64,6 +65,7 @@ Examples:
   hearth template create py --image python:3.12 --cpu 500m --memory 1Gi
   hearth template create web --image host --port 8000 -- python3 -m http.server
   hearth template create py --image python:3.12 --env-policy allowed
+  hearth template create web -n research --image debian:12 --surfaces envd --cpu 2 --memory 1Gi
   hearth template create -f template.yaml)"},
     {.name = "template show",
      .summary = "print a template as YAML",
@@ -71,10 +73,62 @@ Examples:
      .footer = R"(Examples:
   hearth template show py > template.yaml)"},
     {.name = "template delete",
-     .summary = "delete templates; what was made of them stays",
+     .summary = "delete templates; what was made of them stays (also: rm)",
      .usage = "[OPTIONS] NAME...",
      .footer = R"(Examples:
   hearth template delete py)"},
+    {.name = "team create",
+     .summary = "make a team: a namespace, limits, keys of its own",
+     .usage = "[OPTIONS] NAME",
+     .footer =
+         R"(A namespace that is there already becomes the team's. What is not said is the default, which
+'hearth team limits NAME' shows. Sandboxes of a team are in its namespace.
+
+Examples:
+  hearth team create research
+  hearth team create students --sandboxes 20 --rate 2 --lifetime 1h --cpus 2 --memory 2g)"},
+    {.name = "team ls",
+     .summary = "list teams and what they may use",
+     .usage = "[OPTIONS]",
+     .footer = R"(Examples:
+  hearth team ls
+  hearth team ls -o json)"},
+    {.name = "team limits",
+     .summary = "show or change what a team may use",
+     .usage = "[OPTIONS] NAME",
+     .footer =
+         R"(Without options they are shown. Changes hold for what is made from now on.
+
+Examples:
+  hearth team limits research
+  hearth team limits research --sandboxes 200)"},
+    {.name = "team rm",
+     .summary = "end teams: their keys, sandboxes, and everything else in their namespaces",
+     .usage = "[OPTIONS] NAME...",
+     .footer = R"(Examples:
+  hearth team rm students)"},
+    {.name = "key create",
+     .summary = "make an API key of a team, and print it, once",
+     .usage = "[OPTIONS]",
+     .footer =
+         R"(Only a hash of it is kept: what is lost is lost. The key alone comes on stdout. Limits narrow
+those of the team.
+
+Examples:
+  hearth key create
+  hearth key create --team research --name ci --expires 720h > ci.key
+  hearth key create --team research --sandboxes 5 --lifetime 10m)"},
+    {.name = "key ls",
+     .summary = "list API keys, without what opens the door",
+     .usage = "[OPTIONS]",
+     .footer = R"(Examples:
+  hearth key ls
+  hearth key ls --team research -o json)"},
+    {.name = "key rm",
+     .summary = "revoke API keys; they stop working at once",
+     .usage = "[OPTIONS] ID...",
+     .footer = R"(Examples:
+  hearth key rm 3f0c9d2b1a4e5f60)"},
 }};
 
 }  // namespace
@@ -84,6 +138,20 @@ const VerbHelp* find_kube_verb_help(std::string_view name) {
   return found == kVerbs.end() ? nullptr : found;
 }
 
+namespace {
+
+std::string_view examples_of(std::string_view group) {
+  if (group == "team" || group == "key")
+    return "  hearth team create research --sandboxes 50\n"
+           "  hearth key create --team research --name ci\n"
+           "  hearth key ls\n";
+  return "  hearth template create py --image python:3.12\n"
+         "  hearth pool create py --template py --replicas 10\n"
+         "  hearth claim py\n";
+}
+
+}  // namespace
+
 std::string group_overview(std::string_view group) {
   std::string text = fmt::format("usage: hearth {} VERB [OPTIONS]\n\n", group);
   for (const VerbHelp& verb : kVerbs) {
@@ -91,10 +159,7 @@ std::string group_overview(std::string_view group) {
     text += fmt::format("  {:<9}{}\n", verb.name.substr(group.size() + 1), verb.summary);
   }
   return text + fmt::format("\n'hearth {} VERB --help' tells more about one of them.\n\n", group) +
-         "Examples:\n"
-         "  hearth template create py --image python:3.12\n"
-         "  hearth pool create py --template py --replicas 10\n"
-         "  hearth claim py\n";
+         "Examples:\n" + std::string(examples_of(group));
 }
 
 }  // namespace hearth::cli

@@ -66,6 +66,7 @@ struct PoolCreateOptions {
   std::string name;
   std::string sandbox_template;
   std::uint32_t replicas = 1;
+  bool names_ids = false;  // its sandboxes are named as E2B does, for its API to hand out
 };
 
 struct PoolScaleOptions {
@@ -84,6 +85,8 @@ struct TemplateCreateOptions {
   std::string cpu;
   std::string memory;
   std::vector<std::uint16_t> ports;
+  std::string surfaces;    // what listens inside; empty: not said
+  bool is_public = false;  // for every team
   std::string env_policy;  // "Allowed", "Overrides", "Disallowed"; empty: not said
 };
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <limits>
 
+#include "cli/cluster_parser_internal.h"
 #include "cli/kube_verbs.h"
 #include "cli/life_parser_internal.h"
 #include "cli/values.h"
@@ -12,28 +13,6 @@ namespace hearth::cli {
 namespace {
 
 constexpr std::uint32_t kMostReplicas = 100'000;
-
-// Which cluster, and which namespace of it.
-class ClusterParser {
- public:
-  explicit ClusterParser(Parser& parser) : parser_(parser) {
-    parser.option("-n,--namespace", options_.ns, "NS", "namespace [default]");
-    parser.option("--kubeconfig", options_.kubeconfig, "FILE",
-                  "another cluster than the engine's: its kubeconfig");
-    parser.option("--context", options_.context, "NAME",
-                  "a context of it, or of KUBECONFIG or ~/.kube/config");
-  }
-
-  ClusterOptions finish() const {
-    ClusterOptions options = options_;
-    options.state_dir = parser_.state_dir();
-    return options;
-  }
-
- private:
-  Parser& parser_;
-  ClusterOptions options_;
-};
 
 struct FormatName {
   std::string_view name;
@@ -51,14 +30,6 @@ ObjectFormat parse_format(const std::string& text, bool has_yaml = true) {
     fail(Code::invalid, "-o: there is no output '{}'; there are table, wide, json{} and name", text,
          has_yaml ? ", yaml" : "");
   return found->format;
-}
-
-std::string take_word(std::vector<std::string>& words, const char* question) {
-  if (words.empty()) fail(Code::invalid, "{}", question);
-  std::string word = words.front();
-  words.erase(words.begin());
-  if (word.empty()) fail(Code::invalid, "an empty word is no name; {}", question);
-  return word;
 }
 
 // "pod/web" is "pod web".
@@ -205,6 +176,7 @@ Order parse_pool_create(const CommandLine& line) {
   std::string replicas = "1";
   parser.option("--template", options.sandbox_template, "NAME", "what its sandboxes are made of");
   parser.option("--replicas", replicas, "N", "how many it keeps ready [1]");
+  parser.flag("--e2b", options.names_ids, "for the E2B API to hand out, instead of claims");
   std::vector<std::string> words = parser.parse();
   options.name = take_word(words, "what shall the pool be called?");
   parser.refuse_words(words);
@@ -242,10 +214,10 @@ std::string parse_env_policy(const std::string& text) {
 }
 
 void check_template(const TemplateCreateOptions& options) {
-  const bool has_parts = !options.image.empty() || !options.command.empty() ||
-                         !options.environment.empty() || !options.cpu.empty() ||
-                         !options.memory.empty() || !options.ports.empty() ||
-                         !options.env_policy.empty();
+  const bool has_parts =
+      !options.image.empty() || !options.command.empty() || !options.environment.empty() ||
+      !options.cpu.empty() || !options.memory.empty() || !options.ports.empty() ||
+      !options.env_policy.empty() || !options.surfaces.empty() || options.is_public;
   if (!options.file.empty() && has_parts)
     fail(Code::invalid, "-f goes alone: everything is in that file");
   if (!options.file.empty()) return;
@@ -271,6 +243,9 @@ Order parse_template_create(CommandLine line) {
   parser.options("--port", ports, "N", "where it listens: it gets a service; may be repeated");
   parser.option("--env-policy", env_policy, "POLICY",
                 "environment of claims: allowed, overrides or disallowed [disallowed]");
+  parser.option("--surfaces", options.surfaces, "LIST",
+                "what listens inside, such as envd,code [all, without a command]");
+  parser.flag("--public", options.is_public, "every team may use it");
   parser.option("-f,--file", options.file, "FILE",
                 "a whole SandboxTemplate, as YAML; -: our input");
   std::vector<std::string> words = parser.parse();
@@ -287,22 +262,6 @@ Order parse_template_create(CommandLine line) {
   check_template(options);
   options.cluster = cluster.finish();
   return KubeOrder(std::move(options));
-}
-
-// The words behind "pool ls", under that name.
-CommandLine behind_action(const CommandLine& line) {
-  return {.verb = line.verb + " " + line.rest.front(),
-          .state_dir = line.state_dir,
-          .rest = {line.rest.begin() + 1, line.rest.end()}};
-}
-
-bool wants_overview(const CommandLine& line) {
-  return line.rest.empty() || line.rest[0] == "--help" || line.rest[0] == "-h";
-}
-
-[[noreturn]] void fail_no_action(const CommandLine& line) {
-  fail(Code::invalid, "there is no '{}'; 'hearth {} --help' lists what there is", line.rest[0],
-       line.verb);
 }
 
 }  // namespace
@@ -350,7 +309,11 @@ Order parse_template(const CommandLine& line) {
   if (action == "ls") return parse_get(behind_action(line), "templates");
   if (action == "create") return parse_template_create(behind_action(line));
   if (action == "show") return parse_show(behind_action(line), "template");
-  if (action == "delete") return parse_delete(behind_action(line), "template");
+  if (action == "delete" || action == "rm") {
+    CommandLine words = behind_action(line);
+    words.verb = "template delete";
+    return parse_delete(words, "template");
+  }
   fail_no_action(line);
 }
 

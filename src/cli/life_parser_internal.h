@@ -74,4 +74,8 @@ Order parse_claim(const CommandLine& line);
 Order parse_pool(const CommandLine& line);
 Order parse_template(const CommandLine& line);
 
+// Of the verbs in tenant_verbs.h.
+Order parse_team(const CommandLine& line);
+Order parse_key(const CommandLine& line);
+
 }  // namespace hearth::cli
