@@ -158,6 +158,18 @@ Identity Authority::server(const std::vector<std::string>& extra, Time now) cons
   return made;
 }
 
+Identity Authority::issue_server(const std::string& common_name,
+                                 const std::vector<std::string>& names, Time now) const {
+  check_subject(common_name);
+  std::vector<std::string> alternatives;
+  for (const std::string& name : names) alternatives.push_back(alternative_name(name));
+  return state_->sign({.common_name = common_name,
+                       .alternative_names = std::move(alternatives),
+                       .usage = Usage::server,
+                       .until = now + kServerLifetime},
+                      now);
+}
+
 Identity Authority::issue_client(const std::string& user, const std::vector<std::string>& groups,
                                  Duration lifetime, Time now) const {
   check_subject(user);

@@ -39,6 +39,10 @@ class Authority {
   // its end or is for other names. Error(invalid) for what cannot be a name.
   Identity server(const std::vector<std::string>& extra, Time now) const;
 
+  // An identity for another server: these names and no others ("*.example.test" too). Not kept.
+  Identity issue_server(const std::string& common_name, const std::vector<std::string>& names,
+                        Time now) const;
+
   // An identity for a client. Not kept. `user` and `groups` are up to 256 printable bytes each.
   Identity issue_client(const std::string& user, const std::vector<std::string>& groups,
                         Duration lifetime, Time now) const;

@@ -112,6 +112,19 @@ TEST_F(AuthorityTest, TheServersCertificateIsKeptUntilItNoLongerFits) {
   EXPECT_NE(authority.server({"a.example"}, now_ + 366 * 24h).certificate, latest.certificate);
 }
 
+TEST_F(AuthorityTest, IssuesForOtherServersAndAllBelowThem) {
+  const Authority authority(folder_, now_);
+  const Identity made = authority.issue_server("gateway", {"sbx.test", "*.sbx.test"}, now_);
+  EXPECT_TRUE(is_signed_by(made, authority.certificate()));
+  const Certificate certificate = parse_certificate(made.certificate, "it");
+  EXPECT_EQ(X509_check_host(certificate.get(), "49983-i1.sbx.test", 0, 0, nullptr), 1);
+  EXPECT_EQ(X509_check_host(certificate.get(), "sbx.test", 0, 0, nullptr), 1);
+  EXPECT_EQ(X509_check_host(certificate.get(), "a.b.sbx.test", 0, 0, nullptr), 0);
+  EXPECT_EQ(X509_check_host(certificate.get(), "localhost", 0, 0, nullptr), 0);
+  for (const char* name : {"*", "*.", "a.*.test", "**.test", "*.a,DNS:b"})
+    EXPECT_EQ(code_of([&] { authority.issue_server("x", {name}, now_); }), Code::invalid) << name;
+}
+
 TEST_F(AuthorityTest, ATornServerPairIsMadeAgain) {
   const Authority authority(folder_, now_);
   const Identity first = authority.server({}, now_);

@@ -119,7 +119,8 @@ std::string alternative_name(const std::string& name) {
     if (::inet_pton(family, name.c_str(), address.data()) == 1)
       return "IP:" + address_text(family, address.data());
   }
-  if (!is_host_name(name)) fail(Code::invalid, "'{}' cannot be the name of a server", name);
+  const std::string named = name.starts_with("*.") ? name.substr(2) : name;
+  if (!is_host_name(named)) fail(Code::invalid, "'{}' cannot be the name of a server", name);
   return "DNS:" + name;
 }
 

@@ -25,7 +25,8 @@ struct CertificateWords {
 Certificate make_certificate(const CertificateWords& words, EVP_PKEY* key, X509* issuer,
                              EVP_PKEY* issuer_key);
 
-// "DNS:..." or "IP:..." with the address in its usual spelling. Error(invalid) for neither.
+// "DNS:..." ("*." first stands for any one label) or "IP:..." with the address in its usual
+// spelling. Error(invalid) for neither.
 std::string alternative_name(const std::string& name);
 // Those of a certificate, sorted.
 std::vector<std::string> alternative_names(X509* certificate);
