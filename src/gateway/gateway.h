@@ -1,0 +1,112 @@
+// The one listener of front doors: carries bytes between clients and the ports of sandboxes.
+//
+// A request that names a sandbox (headers, host, path, signature; see target.h) goes to it,
+// everything else to the control plane behind a unix socket. HTTP/1.0 and 1.1 with keep-alive,
+// upgrades, streams both ways. Nothing is buffered whole: bodies pass through fixed buffers with
+// the framing that they came with.
+//
+// It has no state of its own: where sandboxes are comes from watch caches. Clients and sandboxes
+// are both strangers: each can make it answer with an error or close a connection, and no more
+// (limits.h). Threads: one for each loop, and a few that connect and wake. Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "gateway/limits.h"
+#include "model/json.h"
+#include "model/meta.h"
+#include "net/tls.h"
+
+namespace hearth::client {
+class WatchCache;
+}
+namespace hearth::metrics {
+class Registry;
+}
+namespace hearth::pool {
+class Reach;
+}
+
+namespace hearth::gateway {
+
+struct Listen {
+  std::string address = "127.0.0.1";
+  std::uint16_t port = 0;  // 0: any that is free, see Gateway::ports()
+  // A socket that listens already, in place of both; the gateway owns it from now on.
+  int listen_fd = -1;
+  std::optional<net::TlsServerOptions> tls = {};
+};
+
+struct GatewayOptions {
+  std::vector<Listen> listens = {Listen{}};
+  unsigned threads = 1;
+  // Where requests go that name no sandbox; empty: they are told 404.
+  std::string control_socket;
+
+  // Who connects into sandboxes of this machine; null: their pods' addresses are used.
+  pool::Reach* reach = nullptr;
+  // The tokens of a sandbox that was handed out by a front door, by its id. Pure.
+  std::function<std::string(std::string_view id)> envd_token;
+  std::function<std::string(std::string_view id)> traffic_token;
+  // The namespace of the team whose API key this is; empty for none. Does not block.
+  std::function<std::string(std::string_view key)> key_namespace;
+  // Makes a sandbox that stands still run again; blocks. Throws Error: forbidden, conflict,
+  // exhausted are told to the client as such.
+  std::function<void(const model::Key& key)> wake;
+
+  // For X-Sandbox-ID (sandbox-router). Empty: only clients on this machine are let in, unless
+  // `router_open`.
+  std::string router_token;
+  bool router_open = false;
+
+  Limits limits = {};
+  metrics::Registry* registry = nullptr;  // null: nobody counts
+};
+
+struct ActivityReport {
+  Time last = {};          // of the last byte that passed; the epoch: none so far
+  std::size_t open = 0;    // requests and streams under way
+};
+
+class Gateway {
+ public:
+  // Adds handlers to the cache of Sandboxes: before that is started. What is passed must outlive
+  // the gateway, and the caches must be stopped before it goes. Throws Error(invalid) for
+  // certificates that do not load.
+  Gateway(client::WatchCache& sandboxes, const client::WatchCache& pods, GatewayOptions options);
+  Gateway(const Gateway&) = delete;
+  Gateway& operator=(const Gateway&) = delete;
+  ~Gateway();  // stop() without grace
+
+  // Throws Error when it cannot listen.
+  void start();
+  // Accepts no more, closes idle connections, lets requests finish for `grace`, then cuts them.
+  void stop(Duration grace = {});
+
+  // Where it listens, in the order of the options.
+  std::vector<std::uint16_t> ports() const;
+  std::size_t connections() const;
+
+  // A Sandbox as an API server has just answered a write with: in force for requests that come
+  // after this returns, without waiting for the watch. What is older than known is ignored.
+  void learn(const model::Json& sandbox);
+  // The same for one that was deleted: it is not found from now on, and its streams are cut.
+  void forget(const model::Json& last);
+
+  // Nothing for a sandbox that is not known.
+  std::optional<ActivityReport> activity(const model::Key& key) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace hearth::gateway
