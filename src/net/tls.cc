@@ -91,6 +91,10 @@ std::vector<std::string> verified_names(SSL* ssl, int kind) {
 
 }  // namespace
 
+ssl_ctx_st* native_handle(TlsContext& context) {
+  return context.context.native_handle();
+}
+
 std::shared_ptr<TlsContext> make_tls_context(const TlsServerOptions& options) {
   auto made = std::make_shared<TlsContext>(asio::ssl::context::tls_server);
   set_common(made->context);

@@ -4,6 +4,8 @@
 #include <memory>
 #include <string>
 
+struct ssl_ctx_st;
+
 namespace hearth::net {
 
 // PEM text, in a file or at hand (as kubeconfig files have it). Text wins.
@@ -38,5 +40,8 @@ class TlsContext;
 std::shared_ptr<TlsContext> make_tls_context(const TlsServerOptions& options);
 std::shared_ptr<TlsContext> make_tls_context(const TlsClientOptions& options);
 // Both throw Error(invalid) for what does not load or does not belong together.
+
+// OpenSSL's own word for it, for whoever drives its sockets itself.
+ssl_ctx_st* native_handle(TlsContext& context);
 
 }  // namespace hearth::net

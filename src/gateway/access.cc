@@ -1,0 +1,109 @@
+#include "gateway/access.h"
+
+#include <algorithm>
+#include <array>
+
+#include "http/target.h"
+
+namespace hearth::gateway {
+namespace {
+
+using http::equal_constant_time;
+using http::HeadView;
+
+// The engine's own errands to envd; nobody else's.
+constexpr std::array<std::string_view, 7> kInternalPaths = {
+    "/init", "/freeze", "/unfreeze", "/collapse", "/fsfreeze", "/fsthaw", "/upgrade"};
+
+constexpr Refusal kNoSuchPath{404, "404 page not found"};
+constexpr Refusal kNoToken{
+    401,
+    "unauthorized access, please provide a valid access token or method signing if supported"};
+constexpr Refusal kNoTrafficToken{403, "Sandbox is secured with traffic access token"};
+constexpr Refusal kNoKey{401, "unauthorized access, please provide a valid API key"};
+constexpr Refusal kOtherTeam{403, "The API key is not of the sandbox's team"};
+
+// In any spelling that a reader might take for it.
+bool is_internal(std::string_view path) {
+  const auto decoded = http::percent_decode(path);
+  if (!decoded) return true;
+  std::string plain;
+  for (const char c : *decoded) {
+    if (c == '/' && plain.ends_with('/')) continue;
+    plain += c;
+  }
+  while (plain.size() > 1 && plain.ends_with('/')) plain.pop_back();
+  return std::ranges::find(kInternalPaths, plain) != kInternalPaths.end();
+}
+
+bool is_signed(const Target& target) {
+  if (target.path != "/files") return false;
+  std::string_view query = target.query;
+  while (!query.empty()) {
+    const std::string_view pair = query.substr(0, query.find('&'));
+    if (pair.starts_with("signature=")) return true;
+    query.remove_prefix(std::min(pair.size() + 1, query.size()));
+  }
+  return false;
+}
+
+std::optional<Refusal> check_envd(const HeadView& head, const Target& target, const Route& route) {
+  if (is_internal(target.path)) return kNoSuchPath;
+  if (route.access != Access::token) return std::nullopt;
+  const bool is_health = target.path == "/health" && (head.method == "GET" || head.method == "HEAD");
+  // A browser asks first whether it may send the header, without it. envd checks signatures itself.
+  if (is_health || head.method == "OPTIONS" || is_signed(target)) return std::nullopt;
+  // Without a token nobody could be told from anybody.
+  if (!route.envd_token.empty() &&
+      equal_constant_time(head.value("X-Access-Token"), route.envd_token)) {
+    return std::nullopt;
+  }
+  return kNoToken;
+}
+
+std::optional<Refusal> check_team_key(const AccessRules& rules, const HeadView& head,
+                                      const Route& route) {
+  const std::string_view key = head.value("X-API-Key");
+  if (key.empty() || !rules.key_namespace) return kNoKey;
+  const std::string ns = rules.key_namespace(key);
+  if (ns.empty()) return kNoKey;
+  if (ns != route.key.ns) return kOtherTeam;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Refusal> check_dialect(const AccessRules& rules, const HeadView& head,
+                                     const Target& target, bool is_local_client) {
+  if (target.dialect != Dialect::router) return std::nullopt;
+  if (rules.router_token.empty()) {
+    if (rules.router_open || is_local_client) return std::nullopt;
+    return Refusal{403, "forbidden"};
+  }
+  constexpr std::string_view kBearer = "Bearer ";
+  const std::string_view said = head.value("Authorization");
+  if (said.size() <= kBearer.size() ||
+      !http::equal_ignoring_case(said.substr(0, kBearer.size()), kBearer)) {
+    return Refusal{401, "Missing or invalid Authorization header."};
+  }
+  if (!equal_constant_time(said.substr(kBearer.size()), rules.router_token)) {
+    return Refusal{401, "Invalid token."};
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> check_access(const AccessRules& rules, const HeadView& head,
+                                    const Target& target, const Route& route) {
+  if (route.access == Access::team_key) {
+    if (auto refusal = check_team_key(rules, head, route)) return refusal;
+  }
+  if (target.port == kEnvdPort) return check_envd(head, target, route);
+  if (route.needs_traffic_token &&
+      (route.traffic_token.empty() ||
+       !equal_constant_time(head.value("E2B-Traffic-Access-Token"), route.traffic_token))) {
+    return kNoTrafficToken;
+  }
+  return std::nullopt;
+}
+
+}  // namespace hearth::gateway

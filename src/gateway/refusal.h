@@ -1,0 +1,41 @@
+// What a client is told when its request does not get through, in the words of its dialect.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "gateway/target.h"
+
+namespace hearth::gateway {
+
+// Why, and what about.
+struct Refusal {
+  unsigned status = 502;
+  std::string_view message;
+  bool shows_port = false;
+};
+
+// Messages that clients compare.
+inline constexpr Refusal kNotFound{502, "The sandbox was not found"};
+inline constexpr Refusal kPortClosed{502, "The sandbox is running but port is not open", true};
+
+struct RefusalContext {
+  Dialect dialect = Dialect::control;
+  std::string_view id;
+  std::uint16_t port = 0;
+  bool is_browser = false;  // then it is a page for people
+  bool is_head = false;     // no body may follow
+  bool closes = false;
+};
+
+// The whole answer.
+std::string render_refusal(const Refusal& refusal, const RefusalContext& context);
+// The same with a body that is JSON already.
+std::string render_answer(unsigned status, std::string_view type, std::string_view body,
+                          const RefusalContext& context);
+
+// Whether that User-Agent is one of a person's browser.
+bool is_browser(std::string_view user_agent);
+
+}  // namespace hearth::gateway

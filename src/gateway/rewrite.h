@@ -1,0 +1,33 @@
+// Heads as they are passed on: what is between two neighbours only is taken out, what the next one
+// should know is put in. Pure.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "gateway/route.h"
+#include "gateway/target.h"
+#include "http/head_view.h"
+
+namespace hearth::gateway {
+
+struct RequestContext {
+  const Target* target = nullptr;
+  const Route* route = nullptr;  // null for the control plane
+  std::string_view peer;         // the client's address
+  bool is_tls = false;
+  bool is_upgrade = false;
+};
+
+// Whether the client asks for another protocol.
+bool wants_upgrade(const http::HeadView& head);
+
+// Both return what was written to `into`, whose size is kBufferBytes: a head and what we add always
+// fit (static_assert in the source).
+std::string_view rewrite_request(const http::HeadView& head, const RequestContext& context,
+                                 std::span<char> into);
+std::string_view rewrite_response(const http::HeadView& head, bool is_upgrade, bool closes,
+                                  std::span<char> into);
+
+}  // namespace hearth::gateway

@@ -1,0 +1,239 @@
+#include "gateway/table.h"
+
+#include <algorithm>
+#include <array>
+
+#include <openssl/sha.h>
+
+#include "base/base64.h"
+#include "base/log.h"
+#include "http/head.h"
+#include "http/target.h"
+#include "model/agent_sandbox.h"
+#include "model/front_door.h"
+#include "model/names.h"
+
+namespace hearth::gateway {
+namespace {
+
+// How many sandboxes that went are remembered: news of them is late by seconds, not by thousands.
+constexpr std::size_t kGraves = 4096;
+
+// More are not looked at; nobody has as many.
+constexpr std::size_t kMostHttpsPorts = 64;
+constexpr std::size_t kMostHostBytes = 255;
+
+RouteState state_of(const model::Json& sandbox) {
+  const bool stands = !model::annotation_of(sandbox, model::kPauseAnnotation).empty() ||
+                      model::text_at(sandbox, {"spec", "operatingMode"}) == "Suspended";
+  if (stands) return RouteState::paused;
+  if (model::is_condition_true(sandbox, model::kPausedCondition)) return RouteState::turning;
+  return RouteState::running;
+}
+
+Access access_of(const model::Json& sandbox, bool has_front) {
+  const std::string_view said = model::annotation_of(sandbox, model::kAccessAnnotation);
+  if (said == "open") return Access::open;
+  if (said == "team-key") return Access::team_key;
+  // A word that we do not know must not open anything.
+  if (!said.empty() || has_front) return Access::token;
+  return Access::open;
+}
+
+std::vector<std::uint16_t> read_ports(std::string_view list) {
+  std::vector<std::uint16_t> ports;
+  while (!list.empty() && ports.size() < kMostHttpsPorts) {
+    const auto comma = std::min(list.find(','), list.size());
+    const auto port = http::parse_number(list.substr(0, comma));
+    if (port && *port > 0 && *port < 65536) ports.push_back(static_cast<std::uint16_t>(*port));
+    list.remove_prefix(std::min(comma + 1, list.size()));
+  }
+  return ports;
+}
+
+// It becomes a header field: what could be more than one field, or none, is left out.
+std::string read_mask(std::string_view text) {
+  const bool is_good = text.size() <= kMostHostBytes && std::ranges::all_of(text, [](char c) {
+    return c > 0x20 && c < 0x7F && c != '/' && c != '\\' && c != '@' && c != '?' && c != '#' &&
+           c != ',';
+  });
+  return is_good ? std::string(text) : std::string();
+}
+
+std::string pod_name_of(const model::Json& sandbox) {
+  const std::string_view said = model::annotation_of(sandbox, model::kPodNameAnnotation);
+  return std::string(said.empty() ? model::name_of(sandbox) : said);
+}
+
+std::vector<std::string> pod_ips_of(const model::Json& sandbox) {
+  std::vector<std::string> ips;
+  if (const auto* list = model::array_at(sandbox, {"status", "podIPs"})) {
+    for (const model::Json& item : *list) {
+      if (item.is_string()) ips.emplace_back(item.get_string());
+      const std::string_view ip = model::text_at(item, {"ip"});
+      if (!ip.empty()) ips.emplace_back(ip);
+    }
+  }
+  return ips;
+}
+
+std::string parameter(std::string_view query, std::string_view name) {
+  return http::find_query_parameter(query, name).value_or("");
+}
+
+std::string sign(const std::string& before, const std::string& token, const std::string& after) {
+  const std::string text = before + token + after;
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+  return {reinterpret_cast<const char*>(digest.data()), digest.size()};
+}
+
+}  // namespace
+
+void read_route(const model::Json& sandbox, Route& route) {
+  route.key = model::key_of(sandbox);
+  route.uid = model::uid_of(sandbox);
+  route.version = http::parse_number(model::resource_version_of(sandbox)).value_or(0);
+  const bool has_front = !model::label_of(sandbox, model::kFrontLabel).empty();
+  route.is_e2b = model::label_of(sandbox, model::kFrontLabel) == "e2b";
+  route.state = state_of(sandbox);
+  route.wakes = model::annotation_of(sandbox, model::kAutoResumeAnnotation) == "true";
+  route.access = access_of(sandbox, has_front);
+  const std::string_view traffic = model::annotation_of(sandbox, model::kTrafficAnnotation);
+  route.needs_traffic_token = !traffic.empty() && traffic != "open";
+  route.mask_host = read_mask(model::annotation_of(sandbox, model::kMaskHostAnnotation));
+  route.https_ports = read_ports(model::annotation_of(sandbox, model::kHttpsPortsAnnotation));
+  route.pod_name = pod_name_of(sandbox);
+  route.pod_ips = pod_ips_of(sandbox);
+}
+
+Table::Table(TableOptions options) : options_(std::move(options)) {}
+
+bool Table::is_stale(const Route& next, const RoutePtr& before) const {
+  if (before && before->uid == next.uid && before->version >= next.version) return true;
+  return buried_.contains(next.uid);
+}
+
+void Table::bury(const std::string& uid) {
+  if (!buried_.insert(uid).second) return;
+  graves_.push_back(uid);
+  if (graves_.size() <= kGraves) return;
+  buried_.erase(graves_.front());
+  graves_.pop_front();
+}
+
+// A sandbox of another namespace that bears the same id must not be able to take its place.
+void Table::put_id(const RoutePtr& next) {
+  const auto at = by_id_.find(next->key.name);
+  if (at == by_id_.end()) {
+    if (next->is_e2b) by_id_.emplace(next->key.name, next);
+  } else if (at->second->key == next->key) {
+    if (next->is_e2b) {
+      at->second = next;
+    } else {
+      by_id_.erase(at);
+    }
+  } else if (next->is_e2b) {
+    log::warning("two sandboxes with one id",
+                 {{"kept", at->second->key.text()}, {"ignored", next->key.text()}});
+  }
+}
+
+bool Table::exchange(const std::shared_ptr<Route>& next, RoutePtr& before) {
+  const std::lock_guard lock(mutex_);
+  const std::string key = next->key.text();
+  if (const auto at = by_key_.find(key); at != by_key_.end()) before = at->second;
+  if (is_stale(*next, before)) return false;
+  const bool is_same = before && before->uid == next->uid;
+  const bool is_same_life =
+      is_same && before->state == next->state && before->pod_name == next->pod_name;
+  next->serial = is_same_life ? before->serial : ++last_serial_;
+  next->activity = is_same ? before->activity : std::make_shared<Activity>();
+  by_key_[key] = next;
+  put_id(next);
+  return true;
+}
+
+void Table::put(const model::Json& sandbox) {
+  if (model::is_deleting(sandbox)) {
+    remove(sandbox);
+    return;
+  }
+  const auto next = std::make_shared<Route>();
+  read_route(sandbox, *next);
+  if (next->is_e2b && options_.envd_token) next->envd_token = options_.envd_token(next->key.name);
+  if (next->is_e2b && options_.traffic_token) {
+    next->traffic_token = options_.traffic_token(next->key.name);
+  }
+  RoutePtr before;
+  if (!exchange(next, before)) return;
+  if (before) before->is_superseded = true;
+  const bool is_news = !before || before->serial != next->serial || before->is_e2b != next->is_e2b;
+  if (is_news && options_.on_change) options_.on_change(before, next);
+}
+
+void Table::remove(const model::Json& last) {
+  const model::Key key = model::key_of(last);
+  const std::string uid(model::uid_of(last));
+  RoutePtr before;
+  {
+    const std::lock_guard lock(mutex_);
+    bury(uid);
+    const auto at = by_key_.find(key.text());
+    if (at == by_key_.end() || at->second->uid != uid) return;
+    before = at->second;
+    by_key_.erase(at);
+    const auto id = by_id_.find(key.name);
+    if (id != by_id_.end() && id->second->key == key) by_id_.erase(id);
+  }
+  before->is_superseded = true;
+  if (options_.on_change) options_.on_change(before, nullptr);
+}
+
+RoutePtr Table::find_e2b(std::string_view id) const {
+  const std::lock_guard lock(mutex_);
+  const auto at = by_id_.find(id);
+  return at == by_id_.end() ? nullptr : at->second;
+}
+
+RoutePtr Table::find(std::string_view ns, std::string_view name) const {
+  std::string key;
+  key.reserve(ns.size() + 1 + name.size());
+  key.append(ns).append("/").append(name);
+  const std::lock_guard lock(mutex_);
+  const auto at = by_key_.find(key);
+  return at == by_key_.end() ? nullptr : at->second;
+}
+
+RoutePtr Table::find_signer(std::string_view method, std::string_view query) const {
+  constexpr std::string_view kVersion = "v1_";
+  const std::string signature = parameter(query, "signature");
+  if (!signature.starts_with(kVersion)) return nullptr;
+  const auto digest = base64_decode(std::string_view(signature).substr(kVersion.size()));
+  if (!digest || digest->size() != SHA256_DIGEST_LENGTH) return nullptr;
+
+  const std::string_view operation = method == "GET" || method == "HEAD" ? "read" : "write";
+  const std::string before = fmt::format("{}:{}:{}:", parameter(query, "path"), operation,
+                                         parameter(query, "username"));
+  std::string after = parameter(query, "signature_expiration");
+  if (!after.empty()) after.insert(0, 1, ':');
+
+  std::vector<RoutePtr> all;
+  {
+    const std::lock_guard lock(mutex_);
+    all.reserve(by_id_.size());
+    for (const auto& [id, route] : by_id_) all.push_back(route);
+  }
+  for (const RoutePtr& route : all) {
+    if (route->envd_token.empty()) continue;
+    if (http::equal_constant_time(sign(before, route->envd_token, after), *digest)) return route;
+  }
+  return nullptr;
+}
+
+std::size_t Table::size() const {
+  const std::lock_guard lock(mutex_);
+  return by_key_.size();
+}
+
+}  // namespace hearth::gateway
