@@ -17,8 +17,7 @@ constexpr std::array<std::string_view, 7> kInternalPaths = {
 
 constexpr Refusal kNoSuchPath{404, "404 page not found"};
 constexpr Refusal kNoToken{
-    401,
-    "unauthorized access, please provide a valid access token or method signing if supported"};
+    401, "unauthorized access, please provide a valid access token or method signing if supported"};
 constexpr Refusal kNoTrafficToken{403, "Sandbox is secured with traffic access token"};
 constexpr Refusal kNoKey{401, "unauthorized access, please provide a valid API key"};
 constexpr Refusal kOtherTeam{403, "The API key is not of the sandbox's team"};
@@ -50,7 +49,8 @@ bool is_signed(const Target& target) {
 std::optional<Refusal> check_envd(const HeadView& head, const Target& target, const Route& route) {
   if (is_internal(target.path)) return kNoSuchPath;
   if (route.access != Access::token) return std::nullopt;
-  const bool is_health = target.path == "/health" && (head.method == "GET" || head.method == "HEAD");
+  const bool is_health =
+      target.path == "/health" && (head.method == "GET" || head.method == "HEAD");
   // A browser asks first whether it may send the header, without it. envd checks signatures itself.
   if (is_health || head.method == "OPTIONS" || is_signed(target)) return std::nullopt;
   // Without a token nobody could be told from anybody.

@@ -101,10 +101,10 @@ Moved Endpoint::write(std::span<const iovec> parts) {
   msghdr message{};
   message.msg_iov = const_cast<iovec*>(parts.data());
   message.msg_iovlen = parts.size();
-  const ssize_t count = parts.size() == 1
-                            ? ::send(socket_.get(), parts[0].iov_base, parts[0].iov_len,
-                                     MSG_DONTWAIT | MSG_NOSIGNAL)
-                            : ::sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  const ssize_t count =
+      parts.size() == 1
+          ? ::send(socket_.get(), parts[0].iov_base, parts[0].iov_len, MSG_DONTWAIT | MSG_NOSIGNAL)
+          : ::sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
   if (count >= 0) return {.state = Io::moved, .bytes = static_cast<std::size_t>(count)};
   if (errno == EAGAIN) {
     is_writable_ = false;

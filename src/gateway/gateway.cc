@@ -55,8 +55,9 @@ Refusal refusal_from(Code code) {
 std::size_t connection_limit(std::size_t wanted) {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
-  const std::size_t spare =
-      limit.rlim_cur > 2 * kOtherDescriptors ? limit.rlim_cur - kOtherDescriptors : limit.rlim_cur / 2;
+  const std::size_t spare = limit.rlim_cur > 2 * kOtherDescriptors
+                                ? limit.rlim_cur - kOtherDescriptors
+                                : limit.rlim_cur / 2;
   return std::min(wanted, std::max<std::size_t>(spare / 2, 16));
 }
 
@@ -149,8 +150,8 @@ struct Gateway::State {
     for (std::size_t i = 0; i < shared.options.listens.size(); ++i) {
       const Listen& listen = shared.options.listens[i];
       const bool is_given = listen.listen_fd >= 0;
-      linux::Fd first = is_given ? linux::Fd(listen.listen_fd)
-                                 : listen_on(listen.address, listen.port);
+      linux::Fd first =
+          is_given ? linux::Fd(listen.listen_fd) : listen_on(listen.address, listen.port);
       linux::set_nonblocking(first.get(), true);
       const std::uint16_t port = port_of(first.get());
       ports.push_back(port);
@@ -182,8 +183,7 @@ Gateway::Gateway(client::WatchCache& sandboxes, const client::WatchCache& pods,
   Table* table = &state_->table;
   sandboxes.add_handlers(
       {.on_add = [table](const client::Object& now) { table->put(*now); },
-       .on_update = [table](const client::Object&,
-                            const client::Object& now) { table->put(*now); },
+       .on_update = [table](const client::Object&, const client::Object& now) { table->put(*now); },
        .on_delete = [table](const client::Object& last) { table->remove(*last); }});
 }
 
@@ -248,9 +248,8 @@ std::optional<ActivityReport> Gateway::activity(const model::Key& key) const {
   const RoutePtr route = state_->table.find(key.ns, key.name);
   if (!route) return std::nullopt;
   const Activity& activity = *route->activity;
-  return ActivityReport{
-      .last = Time(std::chrono::milliseconds(activity.last_milliseconds.load())),
-      .open = activity.open};
+  return ActivityReport{.last = Time(std::chrono::milliseconds(activity.last_milliseconds.load())),
+                        .open = activity.open};
 }
 
 }  // namespace hearth::gateway

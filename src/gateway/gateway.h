@@ -72,8 +72,8 @@ struct GatewayOptions {
 };
 
 struct ActivityReport {
-  Time last = {};          // of the last byte that passed; the epoch: none so far
-  std::size_t open = 0;    // requests and streams under way
+  Time last = {};        // of the last byte that passed; the epoch: none so far
+  std::size_t open = 0;  // requests and streams under way
 };
 
 class Gateway {

@@ -69,10 +69,10 @@ bool is_browser(std::string_view user_agent) {
 
 std::string render_answer(unsigned status, std::string_view type, std::string_view body,
                           const RefusalContext& context) {
-  return fmt::format(
-      "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}\r\n{}", status,
-      http::reason_phrase(status), type, body.size(), context.closes ? "Connection: close\r\n" : "",
-      context.is_head ? std::string_view() : body);
+  return fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}\r\n{}", status,
+                     http::reason_phrase(status), type, body.size(),
+                     context.closes ? "Connection: close\r\n" : "",
+                     context.is_head ? std::string_view() : body);
 }
 
 std::string render_refusal(const Refusal& refusal, const RefusalContext& context) {

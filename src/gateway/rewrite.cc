@@ -46,9 +46,9 @@ bool is_one_of(std::string_view name, std::span<const std::string_view> names) {
   });
 }
 
-constexpr auto kHopByHop = std::to_array<std::string_view>(
-    {"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization",
-     "TE", "Upgrade"});
+constexpr auto kHopByHop =
+    std::to_array<std::string_view>({"Connection", "Keep-Alive", "Proxy-Connection",
+                                     "Proxy-Authenticate", "Proxy-Authorization", "TE", "Upgrade"});
 
 // A client must not be able to have these taken out by naming them in Connection: the next reader
 // would see another message than we did.

@@ -79,8 +79,8 @@ bool Session::read_head() {
         refuse(kMalformed);
         return false;
       }
-      if (scanner_.size() > kHeadBytes || (up_.bytes().size() >= kHeadBytes &&
-                                           found == http::HeadScanner::Found::more)) {
+      if (scanner_.size() > kHeadBytes ||
+          (up_.bytes().size() >= kHeadBytes && found == http::HeadScanner::Found::more)) {
         refuse(kTooLong);
         return false;
       }
@@ -105,8 +105,8 @@ bool Session::read_head() {
 }
 
 void Session::set_deadline(Duration patience) {
-  deadline_ = lane_.loop().now() +
-              std::chrono::duration_cast<std::chrono::milliseconds>(patience).count();
+  deadline_ =
+      lane_.loop().now() + std::chrono::duration_cast<std::chrono::milliseconds>(patience).count();
 }
 
 void Session::check_deadline(std::int64_t now) {

@@ -43,8 +43,8 @@ void Session::begin_request() {
   attempt_ = 0;
   is_head_ = is_browser_ = is_upgrade_ = keeps_alive_ = is_replay_ = false;
   has_response_ = has_response_bytes_ = is_upstream_reusable_ = is_up_dead_ = false;
-  const auto problem = http::parse_request_head(up_.bytes().substr(0, head_size_),
-                                                kHeadBytes, head);
+  const auto problem =
+      http::parse_request_head(up_.bytes().substr(0, head_size_), kHeadBytes, head);
   if (problem) {
     head_size_ = 0;
     refuse({problem->status, problem->message});
@@ -68,8 +68,7 @@ void Session::decide_again() {
   lane_.release(*this);
   http::HeadView& head = lane_.head();
   // It was parsed before, from the same bytes.
-  static_cast<void>(
-      http::parse_request_head(up_.bytes().substr(0, head_size_), kHeadBytes, head));
+  static_cast<void>(http::parse_request_head(up_.bytes().substr(0, head_size_), kHeadBytes, head));
   decide(head, find_target(head));
 }
 
@@ -110,8 +109,7 @@ void Session::decide(const http::HeadView& head, const Target& target) {
     case Dialect::router:
       break;
   }
-  if (const auto refusal =
-          check_dialect(lane_.shared().rules, head, target, is_local(peer_))) {
+  if (const auto refusal = check_dialect(lane_.shared().rules, head, target, is_local(peer_))) {
     refuse(*refusal);
     return;
   }
@@ -143,8 +141,8 @@ RoutePtr Session::find_route(const Target& target) {
 }
 
 void Session::decide_route(const http::HeadView& head, const Target& target) {
-  if (!target.pod_ip.empty() && std::ranges::find(route_->pod_ips, target.pod_ip) ==
-                                    route_->pod_ips.end()) {
+  if (!target.pod_ip.empty() &&
+      std::ranges::find(route_->pod_ips, target.pod_ip) == route_->pod_ips.end()) {
     refuse(kNotItsAddress);
     return;
   }
@@ -226,8 +224,8 @@ void Session::find_signer(const http::HeadView& head, const Target& target) {
         self->id_ = found->key.name;
         self->space_ = self->lane_.meter().space(found->key.ns);
         http::HeadView& again = self->lane_.head();
-        static_cast<void>(http::parse_request_head(
-            self->up_.bytes().substr(0, self->head_size_), kHeadBytes, again));
+        static_cast<void>(http::parse_request_head(self->up_.bytes().substr(0, self->head_size_),
+                                                   kHeadBytes, again));
         self->decide_route(again, find_target(again));
       }
       self->advance();
@@ -314,8 +312,8 @@ void Session::after_dial(std::uint64_t, Dialled dialled) {
   try {
     upstream_ = std::make_unique<Upstream>(std::move(dialled.socket),
                                            dialled.state == DialState::connecting, upstream_key());
-    const bool is_https = route_ && std::ranges::find(route_->https_ports, port_) !=
-                                        route_->https_ports.end();
+    const bool is_https =
+        route_ && std::ranges::find(route_->https_ports, port_) != route_->https_ports.end();
     if (is_https) {
       upstream_->start_tls(net::native_handle(*lane_.shared().upstream_tls), TlsRole::client);
     }
@@ -326,8 +324,7 @@ void Session::after_dial(std::uint64_t, Dialled dialled) {
     return;
   }
   http::HeadView& head = lane_.head();
-  static_cast<void>(
-      http::parse_request_head(up_.bytes().substr(0, head_size_), kHeadBytes, head));
+  static_cast<void>(http::parse_request_head(up_.bytes().substr(0, head_size_), kHeadBytes, head));
   Target target = find_target(head);
   if (route_) target.port = port_;
   send_request(head, target);

@@ -54,9 +54,9 @@ std::vector<std::uint16_t> read_ports(std::string_view list) {
 // It becomes a header field: what could be more than one field, or none, is left out.
 std::string read_mask(std::string_view text) {
   const bool is_good = text.size() <= kMostHostBytes && std::ranges::all_of(text, [](char c) {
-    return c > 0x20 && c < 0x7F && c != '/' && c != '\\' && c != '@' && c != '?' && c != '#' &&
-           c != ',';
-  });
+                         return c > 0x20 && c < 0x7F && c != '/' && c != '\\' && c != '@' &&
+                                c != '?' && c != '#' && c != ',';
+                       });
   return is_good ? std::string(text) : std::string();
 }
 
@@ -213,8 +213,8 @@ RoutePtr Table::find_signer(std::string_view method, std::string_view query) con
   if (!digest || digest->size() != SHA256_DIGEST_LENGTH) return nullptr;
 
   const std::string_view operation = method == "GET" || method == "HEAD" ? "read" : "write";
-  const std::string before = fmt::format("{}:{}:{}:", parameter(query, "path"), operation,
-                                         parameter(query, "username"));
+  const std::string before =
+      fmt::format("{}:{}:{}:", parameter(query, "path"), operation, parameter(query, "username"));
   std::string after = parameter(query, "signature_expiration");
   if (!after.empty()) after.insert(0, 1, ':');
 

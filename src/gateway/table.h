@@ -1,5 +1,5 @@
-// Which sandboxes there are and in what state, from the watch of Sandboxes and from front doors that
-// have just written one. Thread-safe.
+// Which sandboxes there are and in what state, from the watch of Sandboxes and from front doors
+// that have just written one. Thread-safe.
 #pragma once
 
 #include <cstdint>

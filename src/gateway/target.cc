@@ -71,8 +71,8 @@ bool is_pod_address(std::string_view text) {
          !IN6_IS_ADDR_LINKLOCAL(&v6) && !IN6_IS_ADDR_MULTICAST(&v6) && !IN6_IS_ADDR_V4MAPPED(&v6);
 }
 
-constexpr std::array<std::string_view, 4> kRouterFields = {
-    "X-Sandbox-ID", "X-Sandbox-Namespace", "X-Sandbox-Port", "X-Sandbox-Pod-IP"};
+constexpr std::array<std::string_view, 4> kRouterFields = {"X-Sandbox-ID", "X-Sandbox-Namespace",
+                                                           "X-Sandbox-Port", "X-Sandbox-Pod-IP"};
 
 void read_router_headers(const HeadView& head, Target& target) {
   target.dialect = Dialect::router;

@@ -27,13 +27,13 @@ enum class Dialect {
 // Borrows the head's bytes.
 struct Target {
   Dialect dialect = Dialect::control;
-  std::string_view id;         // or name
-  std::string_view ns;         // of Dialect::router
-  std::uint16_t port = 0;      //
-  std::string_view pod_ip;     // of Dialect::router, if the client said one
-  std::string_view host;       // that was asked for, with its port
-  std::string_view path;       // as the sandbox is to see it, still encoded
-  std::string_view path_query; // with its query; begins with '/' or '?', or is empty or "*"
+  std::string_view id;          // or name
+  std::string_view ns;          // of Dialect::router
+  std::uint16_t port = 0;       //
+  std::string_view pod_ip;      // of Dialect::router, if the client said one
+  std::string_view host;        // that was asked for, with its port
+  std::string_view path;        // as the sandbox is to see it, still encoded
+  std::string_view path_query;  // with its query; begins with '/' or '?', or is empty or "*"
   std::string_view query;
 
   // Set if it cannot be understood.

@@ -49,8 +49,8 @@ class HeadView {
   std::size_t size_ = 0;
 };
 
-// `bytes` is what a HeadScanner found complete, and must outlive `head`. Returns a problem, or fills
-// `head`.
+// `bytes` is what a HeadScanner found complete, and must outlive `head`. Returns a problem, or
+// fills `head`.
 std::optional<Problem> parse_request_head(std::string_view bytes, std::size_t target_bytes,
                                           HeadView& head);
 std::optional<Problem> parse_response_head(std::string_view bytes, bool for_head, HeadView& head);

@@ -1,0 +1,193 @@
+// Sandboxes that go, stand still and wake up under open connections; and the gateway's own end.
+#include "gateway/gateway_testing_internal.h"
+
+namespace hearth::gateway {
+namespace {
+
+// Sends a chunk, and then nothing for as long as it is let.
+void stream(Peer& peer) {
+  while (!peer.read_head().empty()) {
+    peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
+  }
+}
+
+Peer open_stream(House& house) {
+  Peer client = house.connect();
+  client.send(request("GET /stream"));
+  client.read_head();
+  EXPECT_EQ(client.read(10), "5\r\nhello\r\n");
+  return client;
+}
+
+TEST(GatewayLife, AKilledSandboxIsCutInsideTheBodyAndNotFoundAfterwards) {
+  House house;
+  Program program(stream);
+  house.reach.open(8000, program.port());
+  house.make_sandbox();
+  Peer client = open_stream(house);
+  EXPECT_EQ(house.gateway->activity({"default", kId})->open, 1U);
+
+  house.api().remove(client::kSandboxes, "default", kId);
+  EXPECT_EQ(client.rest(), "");  // no last chunk
+
+  Peer other = house.connect();
+  const Answer answer = other.ask(request("GET /health", 49983));
+  EXPECT_EQ(answer.head.status, 502U);
+  EXPECT_NE(answer.body.find("The sandbox was not found"), std::string::npos);
+}
+
+TEST(GatewayLife, WhatIsForgottenIsGoneAtOnceAndStaysSo) {
+  House house;
+  Program program(stream);
+  house.reach.open(8000, program.port());
+  const model::Json sandbox = house.make_sandbox();
+  Peer client = open_stream(house);
+
+  house.gateway->forget(sandbox);
+  house.gateway->learn(sandbox);  // late news
+  EXPECT_EQ(client.rest(), "");
+  EXPECT_EQ(house.connect().ask(request("GET /")).head.status, 502U);
+}
+
+TEST(GatewayLife, ARequestWithoutAnswerIsTold502WhenItsSandboxGoes) {
+  House house;
+  std::atomic<bool> is_asked = false;
+  Program program([&](Peer& peer) {
+    peer.read_head();
+    is_asked = true;
+    peer.rest();
+  });
+  house.reach.open(8000, program.port());
+  house.make_sandbox();
+  Peer client = house.connect();
+  client.send(request("GET /slow"));
+  House::comes_true([&] { return is_asked.load(); });
+  house.api().remove(client::kSandboxes, "default", kId);
+  EXPECT_EQ(client.read_answer().head.status, 502U);
+}
+
+TEST(GatewayLife, APausedSandboxIsCutAndAnswersAgainWhenItRuns) {
+  House house;
+  Program program(echo);
+  Program streams(stream);
+  house.reach.open(8000, streams.port());
+  house.reach.open(8001, program.port());
+  house.make_sandbox();
+  Peer client = open_stream(house);
+
+  house.gateway->learn(house.annotate(model::kPauseAnnotation, "memory"));
+  EXPECT_EQ(client.rest(), "");
+  Peer other = house.connect();
+  EXPECT_NE(other.ask(request("GET /", 8001)).body.find("The sandbox was not found"),
+            std::string::npos);
+
+  house.gateway->learn(house.annotate(model::kPauseAnnotation, nullptr));
+  EXPECT_EQ(other.ask(request("GET /", 8001)).head.status, 200U);
+}
+
+TEST(GatewayLife, WakesASandboxOnceForAllWhoKnock) {
+  std::atomic<int> wakes = 0;
+  std::function<void()> run_again;
+  GatewayOptions options;
+  options.wake = [&](const model::Key& key) {
+    EXPECT_EQ(key.text(), "default/" + kId);
+    ++wakes;
+    run_again();
+  };
+  House house(std::move(options));
+  Program program(echo);
+  house.reach.open(8000, program.port());
+  house.make_sandbox({.annotations = {{std::string(model::kPauseAnnotation), "memory"},
+                                      {std::string(model::kAutoResumeAnnotation), "true"}}});
+  std::atomic<int> knocks = 0;
+  run_again = [&] {
+    House::comes_true([&] { return knocks == 20; });
+    house.annotate(model::kPauseAnnotation, nullptr);
+  };
+
+  std::vector<Peer> clients;
+  for (int i = 0; i < 20; ++i) {
+    clients.push_back(house.connect());
+    clients.back().send(request("POST /", 8000, "Content-Length: 5\r\n") + "hello");
+    ++knocks;
+  }
+  for (Peer& client : clients) {
+    const Answer answer = client.read_answer();
+    EXPECT_EQ(answer.head.status, 200U);
+    EXPECT_TRUE(answer.body.ends_with("hello"));
+  }
+  EXPECT_EQ(wakes, 1);
+}
+
+TEST(GatewayLife, SaysWhyASandboxMayNotWake) {
+  GatewayOptions options;
+  options.wake = [&](const model::Key&) { fail(Code::exhausted, "too many run"); };
+  House house(std::move(options));
+  house.make_sandbox({.annotations = {{std::string(model::kPauseAnnotation), "memory"},
+                                      {std::string(model::kAutoResumeAnnotation), "true"}}});
+  EXPECT_EQ(house.connect().ask(request("GET /")).head.status, 429U);
+}
+
+TEST(GatewayLife, ALateWatchIsWaitedFor) {
+  House house;
+  Program program(echo);
+  house.reach.open(8000, program.port());
+  Peer client = house.connect();
+  client.send(request("GET /"));
+  house.make_sandbox();
+  EXPECT_EQ(client.read_answer().head.status, 200U);
+}
+
+TEST(GatewayLife, TheSandboxNoticesThatItsClientLeft) {
+  House house;
+  std::atomic<bool> has_ended = false;
+  Program program([&](Peer& peer) {
+    peer.read_head();
+    peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
+    peer.rest();
+    has_ended = true;
+  });
+  house.reach.open(8000, program.port());
+  house.make_sandbox();
+  {
+    Peer client = open_stream(house);
+  }
+  House::comes_true([&] { return has_ended.load(); });
+  House::comes_true([&] { return house.gateway->activity({"default", kId})->open == 0; });
+}
+
+TEST(GatewayLife, FinishesWhatItCanBeforeItStops) {
+  House house;
+  std::atomic<bool> may_end = false;
+  Program program([&](Peer& peer) {
+    peer.read_head();
+    peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
+    House::comes_true([&] { return may_end.load(); });
+    peer.send("0\r\n\r\n");
+  });
+  house.reach.open(8000, program.port());
+  house.make_sandbox();
+  Peer idle = house.connect();
+  idle.ask("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+  Peer client = open_stream(house);
+
+  std::jthread stopper([&] { house.gateway->stop(kPatience); });
+  EXPECT_EQ(idle.rest(), "");
+  may_end = true;
+  EXPECT_EQ(client.rest(), "0\r\n\r\n");
+  stopper.join();
+  EXPECT_EQ(house.gateway->connections(), 0U);
+}
+
+TEST(GatewayLife, CutsWhatDoesNotEndWhenItStops) {
+  House house;
+  Program program(stream);
+  house.reach.open(8000, program.port());
+  house.make_sandbox();
+  Peer client = open_stream(house);
+  house.gateway->stop();
+  EXPECT_EQ(client.rest(), "");
+}
+
+}  // namespace
+}  // namespace hearth::gateway
