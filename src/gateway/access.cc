@@ -24,6 +24,9 @@ constexpr Refusal kOtherTeam{403, "The API key is not of the sandbox's team"};
 
 // In any spelling that a reader might take for it.
 bool is_internal(std::string_view path) {
+  const bool is_plain = path.find('%') == std::string_view::npos &&
+                        path.find("//") == std::string_view::npos && !path.ends_with('/');
+  if (is_plain) return std::ranges::find(kInternalPaths, path) != kInternalPaths.end();
   const auto decoded = http::percent_decode(path);
   if (!decoded) return true;
   std::string plain;

@@ -105,7 +105,10 @@ Moved Endpoint::write(std::span<const iovec> parts) {
       parts.size() == 1
           ? ::send(socket_.get(), parts[0].iov_base, parts[0].iov_len, MSG_DONTWAIT | MSG_NOSIGNAL)
           : ::sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-  if (count >= 0) return {.state = Io::moved, .bytes = static_cast<std::size_t>(count)};
+  if (count >= 0) {
+    is_connected_ = true;
+    return {.state = Io::moved, .bytes = static_cast<std::size_t>(count)};
+  }
   if (errno == EAGAIN) {
     is_writable_ = false;
     return {};
@@ -161,8 +164,9 @@ Moved Endpoint::write_tls(std::span<const iovec> parts) {
   }
   std::size_t count = 0;
   const int result = SSL_write_ex(tls_.get(), data, size, &count);
-  if (result == 1) return {.state = Io::moved, .bytes = count};
-  return tls_result(result, false);
+  if (result != 1) return tls_result(result, false);
+  is_connected_ = true;
+  return {.state = Io::moved, .bytes = count};
 }
 
 void Endpoint::finish() {

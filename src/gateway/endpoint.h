@@ -56,6 +56,8 @@ class Endpoint : public Watched {
   // Whether it is worth trying.
   bool can_read() const { return is_readable_ || has_ended_; }
   bool can_write() const { return is_writable_; }
+  // Whether it ever took a byte.
+  bool is_connected() const { return is_connected_; }
   // Whether the peer said that it sends no more, or is gone; what it sent before may be unread.
   bool has_ended() const { return has_ended_; }
   bool is_tls() const { return tls_ != nullptr; }
@@ -85,6 +87,7 @@ class Endpoint : public Watched {
   EndpointOwner* owner_ = nullptr;
   bool is_readable_ = false;
   bool is_writable_ = true;
+  bool is_connected_ = false;
   bool has_ended_ = false;
 };
 

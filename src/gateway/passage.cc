@@ -9,6 +9,9 @@ namespace {
 // Kept by a thread when they are free: 16 MiB.
 constexpr std::size_t kFreeBuffers = 256;
 
+// Smaller reads are not worth their system calls: what has gone makes room before.
+constexpr std::size_t kLeastRoom = kBufferBytes / 4;
+
 }  // namespace
 
 BufferPool::Buffer BufferPool::take() {
@@ -24,7 +27,7 @@ void BufferPool::give(Buffer buffer) {
 
 std::span<char> Passage::room() {
   if (!data_) data_ = pool_.take();
-  if (end_ == kBufferBytes && at_ > 0) {
+  if (kBufferBytes - end_ < kLeastRoom && at_ > 0) {
     std::memmove(data_.get(), data_.get() + at_, end_ - at_);
     ready_ -= at_;
     end_ -= at_;

@@ -234,7 +234,7 @@ void Session::look_again(const model::Key& key, const std::optional<Refusal>& re
   if (phase_ != Phase::held) return;
   const bool is_mine = route_ ? route_->key == key : id_ == key.name;
   if (!is_mine || wait_ == Wait::signature) return;
-  if (wait_ == Wait::unknown) ++ticket_;  // its timer
+  if (wait_ == Wait::unknown && !lane_.shared().table->find(key.ns, key.name)) return;
   if (refusal && wait_ == Wait::waking) {
     lane_.release(*this);
     refuse(*refusal);

@@ -352,15 +352,18 @@ void Session::settle() {
     }
     return;
   }
-  if (is_client_slow || !up_.is_framed()) {
+  if (!upstream_->is_connected()) {
+    set_deadline(limits.connect);
+  } else if (is_client_slow || !up_.is_framed()) {
     set_deadline(limits.stalled);
   } else if (!has_response_) {
-    set_deadline(upstream_->can_write() ? limits.answer : limits.connect);
+    set_deadline(limits.answer);
   } else {
     clear_deadline();
   }
   // A request on a kept connection may have to be sent again.
-  const bool may_replay = !has_response_bytes_ && (upstream_->is_kept || !upstream_->can_write());
+  const bool may_replay =
+      !has_response_bytes_ && (upstream_->is_kept || !upstream_->is_connected());
   up_.trim(may_replay && up_.is_whole());
   if (has_response_) down_.trim(false);
 }

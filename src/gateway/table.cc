@@ -27,7 +27,9 @@ RouteState state_of(const model::Json& sandbox) {
   const bool stands = !model::annotation_of(sandbox, model::kPauseAnnotation).empty() ||
                       model::text_at(sandbox, {"spec", "operatingMode"}) == "Suspended";
   if (stands) return RouteState::paused;
-  if (model::is_condition_true(sandbox, model::kPausedCondition)) return RouteState::turning;
+  const bool is_left_over = model::is_condition_true(sandbox, model::kPausedCondition) ||
+                            model::is_condition_true(sandbox, "Suspended");
+  if (is_left_over) return RouteState::turning;
   return RouteState::running;
 }
 
