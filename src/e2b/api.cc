@@ -1,0 +1,86 @@
+#include "e2b/api.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "e2b/answers.h"
+#include "e2b/birth.h"
+#include "e2b/routes.h"
+#include "e2b/template_reference.h"
+#include "net/server.h"
+#include "net/workers.h"
+
+namespace hearth::e2b {
+namespace {
+
+// What may wait for a worker: a burst of creates. More would wait longer than its clients do.
+constexpr std::size_t kMostWaiting = 4096;
+// Behind a gateway, which keeps a connection for each request under way.
+constexpr std::size_t kMostConnections = 8192;
+
+}  // namespace
+
+struct Api::State {
+  State(const Parts& parts, Options options)
+      : core(parts, std::move(options)), workers(core.options.workers, kMostWaiting) {
+    index_templates(core.templates);
+    index_pools(core.pools);
+  }
+
+  net::Router router() {
+    net::Router made;
+    made.set_error_renderer([](const http::Problem& problem, const http::Request&) {
+      return answer_problem(problem.status, problem.message);
+    });
+    Routes routes(made, core, workers);
+    routes.add_open(
+        "GET", "/health", [](const http::Request&) { return answer_nothing(); },
+        Routes::Runs::at_once);
+    add_create_routes(routes, core);
+    return made;
+  }
+
+  void serve(net::ServerOptions options) {
+    options.max_connections = kMostConnections;
+    servers.push_back(std::make_unique<net::Server>(std::move(options), router()));
+    servers.back()->start();
+  }
+
+  Core core;
+  net::Workers workers;
+  std::vector<std::unique_ptr<net::Server>> servers;
+};
+
+Api::Api(const Parts& parts, Options options)
+    : state_(std::make_unique<State>(parts, std::move(options))) {}
+
+Api::~Api() {
+  stop();
+}
+
+void Api::start(const Listening& listening) {
+  if (!listening.unix_path.empty()) {
+    net::ServerOptions options;
+    options.unix_path = listening.unix_path;
+    state_->serve(std::move(options));
+  }
+  if (listening.listen_fd >= 0) {
+    net::ServerOptions options;
+    options.listen_fd = listening.listen_fd;
+    state_->serve(std::move(options));
+  }
+}
+
+void Api::stop() {
+  state_->core.sandbox_waits.stop();
+  state_->core.pod_waits.stop();
+  for (const auto& server : state_->servers) server->stop();
+  state_->servers.clear();
+}
+
+net::Router Api::router() {
+  return state_->router();
+}
+
+}  // namespace hearth::e2b

@@ -1,0 +1,240 @@
+#include "e2b/birth.h"
+
+#include <future>
+#include <utility>
+
+#include "base/log.h"
+#include "base/on_failure.h"
+#include "client/kinds.h"
+#include "e2b/outfitting.h"
+#include "e2b/state.h"
+#include "e2b/words.h"
+#include "metrics/registry.h"
+#include "model/agent_sandbox.h"
+#include "model/front_door.h"
+#include "model/names.h"
+#include "pool/allocator.h"
+
+namespace hearth::e2b {
+namespace {
+
+constexpr std::string_view kByTemplate = "e2b-template";
+// Losing a race for a warm sandbox is rare; losing it so often is something else.
+constexpr int kMostTakes = 16;
+// A member that is Ready has a pod; its cache may be a moment behind.
+constexpr Duration kPodPatience = std::chrono::seconds(5);
+
+bool can_be_label(std::string_view key, std::string_view value) {
+  return model::check_qualified_name(key).empty() && model::check_label_value(value).empty();
+}
+
+void put_metadata(const Texts& metadata, JsonObject& labels, JsonObject& annotations) {
+  if (metadata.empty()) return;
+  JsonObject all;
+  for (const auto& [name, value] : metadata) {
+    all[name] = value;
+    const std::string key = std::string(model::kMetadataLabelPrefix) + name;
+    if (can_be_label(key, value)) labels[key] = value;
+  }
+  annotations[model::kMetadataAnnotation] = model::to_text(all);
+}
+
+void merge_into(JsonObject& to, const JsonObject& from) {
+  for (const auto& [key, value] : from) {
+    const JsonObject* inner = value.if_object();
+    Json& there = to[key];
+    if (inner != nullptr && there.is_object())
+      merge_into(there.get_object(), *inner);
+    else
+      there = value;
+  }
+}
+
+void drop_nulls(JsonObject& object) {
+  for (auto each = object.begin(); each != object.end();) {
+    if (each->value().is_null()) {
+      each = object.erase(each);
+      continue;
+    }
+    if (each->value().is_object()) drop_nulls(each->value().get_object());
+    ++each;
+  }
+}
+
+// What only members of pools say, on the Sandbox and on its pod.
+Json leaving_pool(const Json& sandbox) {
+  JsonObject gone{{model::kPoolLabel, nullptr},
+                  {model::kPodTemplateHashLabel, nullptr},
+                  {model::kTemplateHashLabel, nullptr}};
+  JsonObject pod{{"labels", gone}};
+  const Json* annotations =
+      model::find(sandbox, {"spec", "podTemplate", "metadata", "annotations"});
+  if (annotations && model::text_at(*annotations, {model::kSafeToEvictAnnotation}) == "true")
+    pod["annotations"] = JsonObject{{model::kSafeToEvictAnnotation, nullptr}};
+  return JsonObject{
+      {"metadata",
+       JsonObject{{"labels", std::move(gone)},
+                  {"annotations", JsonObject{{model::kPodNameAnnotation, model::name_of(sandbox)}}},
+                  {"ownerReferences", nullptr}}},
+      {"spec", JsonObject{{"podTemplate", JsonObject{{"metadata", std::move(pod)}}}}}};
+}
+
+void name_environment(Json& patch, std::string_view id, const Texts& environment) {
+  if (environment.empty()) return;
+  model::make_object_at(patch, {"metadata", "annotations"})[kEnvironmentAnnotation] =
+      environment_secret_name(id);
+}
+
+pool::Wish wish_of(const Birth& birth) {
+  return {.pool = *birth.pool, .tenant = birth.tenant, .priority = 0, .fits = [](const Json& each) {
+            return is_sandbox_id(model::name_of(each)) && model::is_condition_true(each, "Ready");
+          }};
+}
+
+// One that is there, or that comes soon enough.
+std::optional<pool::Hold> take(Core& core, const Birth& birth) {
+  pool::Allocator& allocator = *core.parts.allocator;
+  if (auto hold = allocator.take(wish_of(birth))) return hold;
+  const pool::Stock stock = allocator.stock(*birth.pool);
+  if (stock.starting + stock.unready == 0) return {};
+  auto served = std::make_shared<std::promise<std::optional<pool::Hold>>>();
+  auto future = served->get_future();
+  const auto ticket = allocator.wait(
+      wish_of(birth), core.options.warm_patience,
+      [served](std::optional<pool::Hold> hold) { served->set_value(std::move(hold)); });
+  return future.get();
+}
+
+std::optional<Json> take_warm(Core& core, const Birth& birth) {
+  if (core.parts.allocator == nullptr || !birth.pool) return {};
+  for (int i = 0; i < kMostTakes; ++i) {
+    auto hold = take(core, birth);
+    if (!hold) return {};
+    const Object member = hold->sandbox();
+    Json patch = leaving_pool(*member);
+    merge_into(patch.get_object(), birth.marks.get_object());
+    name_environment(patch, model::name_of(*member), birth.environment);
+    if (auto taken = core.parts.allocator->commit(core.parts.client, std::move(*hold), patch))
+      return taken;
+  }
+  return {};
+}
+
+Json cold_sandbox(const Birth& birth) {
+  const std::string id = new_sandbox_id();
+  const std::string hash = model::name_hash(birth.template_id);
+  Json spec = birth.spec;
+  model::make_object_at(spec, {"podTemplate", "metadata", "labels"})[model::kTemplateRefHashLabel] =
+      hash;
+  Json made = JsonObject{
+      {"apiVersion", "agents.x-k8s.io/v1beta1"},
+      {"kind", "Sandbox"},
+      {"metadata", JsonObject{{"name", id},
+                              {"namespace", birth.ns},
+                              {"labels", JsonObject{{model::kLaunchTypeLabel, "cold"},
+                                                    {model::kTemplateRefHashLabel, hash}}}}},
+      {"spec", std::move(spec)}};
+  merge_into(made.get_object(), birth.marks.get_object());
+  name_environment(made, id, birth.environment);
+  drop_nulls(made.at("metadata").get_object());
+  drop_nulls(made.at("spec").get_object());
+  return made;
+}
+
+void complete(Core& core, const Json& sandbox, const Birth& birth, Duration pod_patience) {
+  if (!birth.environment.empty())
+    core.parts.client.create(client::kSecrets, environment_secret(sandbox, birth.environment));
+  const Object pod = wait_for_pod(core, sandbox, pod_patience);
+  outfit_pod(core, sandbox, *pod, birth.environment);
+  core.settle(sandbox);
+}
+
+class Stopwatch {
+ public:
+  Stopwatch(Core& core, std::string path) : core_(core), path_(std::move(path)) {}
+
+  void stop() {
+    core_.parts.metrics
+        .histogram("hearth_e2b_create_seconds", "From the request to a sandbox that is usable.",
+                   metrics::latency_buckets(), {{"path", path_}})
+        .observe(std::chrono::steady_clock::now() - started_);
+  }
+  void set_path(std::string path) { path_ = std::move(path); }
+
+ private:
+  Core& core_;
+  std::string path_;
+  const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+Json marks_of(const CreateRequest& request, std::string_view template_id, Time now) {
+  JsonObject labels{{model::kFrontLabel, kFront}};
+  if (model::check_label_value(template_id).empty()) labels[model::kTemplateLabel] = template_id;
+  JsonObject annotations = network_annotations(request.network);
+  annotations[model::kTemplateRefAnnotation] = template_id;
+  annotations[model::kStartedAnnotation] = time_text(now);
+  annotations[kTimeoutAnnotation] = std::to_string(request.timeout_seconds);
+  annotations[model::kOnTimeoutAnnotation] = request.pauses ? "pause" : "kill";
+  annotations[model::kAccessAnnotation] = request.is_secure ? "token" : "open";
+  if (!request.pauses_memory) annotations[kTimeoutPauseAnnotation] = "files";
+  if (request.wakes) annotations[model::kAutoResumeAnnotation] = "true";
+  put_metadata(request.metadata, labels, annotations);
+  Json marks = JsonObject{{"metadata", JsonObject{{"labels", std::move(labels)},
+                                                  {"annotations", std::move(annotations)}}}};
+  put_end(marks, now + std::chrono::seconds(request.timeout_seconds), !request.pauses);
+  return marks;
+}
+
+void index_pools(client::WatchCache& pools) {
+  pools.add_index(std::string(kByTemplate), [](const Json& pool) -> std::vector<std::string> {
+    if (model::annotation_of(pool, model::kNamesAnnotation) != "id") return {};
+    return {model::Key{std::string(model::namespace_of(pool)),
+                       std::string(model::text_at(pool, {"spec", "sandboxTemplateRef", "name"}))}
+                .text()};
+  });
+}
+
+std::optional<model::Key> find_pool(const Core& core, const Json& sandbox_template) {
+  for (const Object& pool :
+       core.pools.find_by_index(kByTemplate, model::key_of(sandbox_template).text()))
+    if (!model::is_deleting(*pool)) return model::key_of(*pool);
+  return {};
+}
+
+Json give_birth(Core& core, const Birth& birth) {
+  Stopwatch stopwatch(core, "warm");
+  if (auto warm = take_warm(core, birth)) {
+    OnFailure undo([&] { discard(core, *warm); });
+    complete(core, *warm, birth, kPodPatience);
+    undo.release();
+    stopwatch.stop();
+    return std::move(*warm);
+  }
+  stopwatch.set_path("cold");
+  const Json made = core.parts.client.create(client::kSandboxes, cold_sandbox(birth));
+  OnFailure undo([&] { discard(core, made); });
+  const Object ready = wait_until_ready(core, made, core.options.start_patience);
+  complete(core, *ready, birth, core.options.start_patience);
+  undo.release();
+  stopwatch.stop();
+  return *ready;
+}
+
+void discard(Core& core, const Json& sandbox) {
+  try {
+    core.parts.client.remove(client::kSandboxes, model::namespace_of(sandbox),
+                             model::name_of(sandbox),
+                             {.propagation = {},
+                              .uid = std::string(model::uid_of(sandbox)),
+                              .resource_version = {},
+                              .grace_seconds = {}});
+  } catch (const std::exception& error) {
+    log::warning("a sandbox that could not be used stays until its end",
+                 {{"sandbox", model::key_of(sandbox).text()}, {"error", error.what()}});
+  }
+  core.outfitted.forget(model::key_of(sandbox));
+}
+
+}  // namespace hearth::e2b

@@ -1,0 +1,45 @@
+// Making a sandbox: from a pool with one write and one call into the guest, or cold.
+//
+//   pool ── take ── commit (the one write) ──┐
+//                                            ├── outfit ── the cache shows it ── answer
+//   blueprint ── create ── wait for Ready ───┘
+//
+// From its first write on it has an end: whatever dies in between, it goes by itself. What fails
+// here is deleted at once.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "e2b/core.h"
+#include "e2b/create_request.h"
+
+namespace hearth::e2b {
+
+// Everything that one new sandbox is made with.
+struct Birth {
+  std::string ns;
+  std::string template_id;         // as it is shown
+  Json spec;                       // of a cold one: podTemplate and the rest of a blueprint
+  std::optional<model::Key> pool;  // where a warm one may be taken from
+  std::string tenant;              // whom the allocator is fair to
+  // A merge patch of a Sandbox: labels, annotations, its end. See marks_of.
+  Json marks;
+  Texts environment;
+};
+
+// What the request makes of a Sandbox besides its pod: a merge patch.
+Json marks_of(const CreateRequest& request, std::string_view template_id, Time now);
+
+// The pool in the template's namespace whose members bear ids; nothing for none.
+std::optional<model::Key> find_pool(const Core& core, const Json& sandbox_template);
+// Before the caches start.
+void index_pools(client::WatchCache& pools);
+
+// As the cache shows it, usable. Blocks. Throws Error, Refusal.
+Json give_birth(Core& core, const Birth& birth);
+
+// The sandbox, if it is still this one. Does not throw: for clearing up.
+void discard(Core& core, const Json& sandbox);
+
+}  // namespace hearth::e2b

@@ -1,0 +1,111 @@
+// What all parts of this API share: whom they ask, what they know, how long they wait.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "client/watch_cache.h"
+#include "e2b/limits.h"
+#include "e2b/outfitted.h"
+#include "e2b/waits.h"
+#include "model/meta.h"
+#include "tenants/api_keys.h"
+#include "tenants/sandbox_tokens.h"
+
+namespace hearth::metrics {
+class Registry;
+}
+namespace hearth::pool {
+class Allocator;
+class Reach;
+}  // namespace hearth::pool
+namespace hearth::reconcile {
+class Manager;
+}
+
+namespace hearth::e2b {
+
+using client::Object;
+using model::Json;
+using model::JsonObject;
+
+struct Options {
+  // What clients build the names of sandboxes' ports from; empty: their own settings count.
+  std::string domain;
+  std::string envd_version = "0.6.13";
+  // How long a create waits for a pool that is making sandboxes; then it starts one cold.
+  Duration warm_patience = std::chrono::milliseconds(100);
+  // Until a cold sandbox, or one that is resumed, is Ready: a download may be part of it.
+  Duration start_patience = std::chrono::seconds(55);
+  Duration pause_patience = std::chrono::seconds(30);
+  // Until the cache shows what was written: a moment, unless the watch has been cut.
+  Duration settle_patience = std::chrono::seconds(2);
+  // What is shown of sandboxes whose template sets no limits: the machine's.
+  std::int64_t cpu_count = 0;  // 0: ask the machine
+  std::int64_t memory_mib = 0;
+  unsigned workers = 96;  // each waits for one request: a write, a start
+};
+
+// All must outlive the Api.
+struct Parts {
+  client::Client& client;
+  // Its caches have not been started yet.
+  reconcile::Manager& manager;
+  pool::Allocator* allocator = nullptr;  // null: every sandbox starts cold
+  // Null: nobody reaches into sandboxes here. Then they have no variables and no token.
+  pool::Reach* reach = nullptr;
+  tenants::ApiKeys& keys;
+  const tenants::SandboxTokens& tokens;
+  const Clock& clock;
+  metrics::Registry& metrics;
+};
+
+struct Core {
+  Core(const Parts& given, Options wanted);
+
+  // The sandbox with this id (the path's `{id}`) of that namespace. Throws Refusal: 400 for what
+  // can be no id, 404.
+  Object get_sandbox(std::string_view ns, std::string_view id) const;
+  // Null for one that is not there, not E2B's, on its way out, or whose time is over.
+  Object find_sandbox(std::string_view ns, std::string_view name) const;
+  // Those of a namespace that find_sandbox would find.
+  std::vector<Object> list_sandboxes(std::string_view ns) const;
+  // The pod that is the sandbox's own; null for none.
+  Object find_pod(const Json& sandbox) const;
+
+  // A merge patch, and the cache shows it when this returns. Throws Refusal(404) for a sandbox that
+  // is gone. With `version`, Error(conflict) where it has changed since.
+  Json patch_sandbox(const Json& sandbox, Json patch, std::string_view version = {});
+  // Returns when the cache shows what was written.
+  void settle(const Json& written);
+  Time now() const { return parts.clock.now(); }
+
+  const Parts parts;
+  const Options options;
+  client::WatchCache& sandboxes;
+  client::WatchCache& pods;
+  client::WatchCache& templates;
+  client::WatchCache& pools;
+  CacheWaits sandbox_waits;
+  CacheWaits pod_waits;
+  Census census;
+  Rates rates;
+  Turns turns;
+  Outfitted outfitted;
+};
+
+// Throws Refusal(400) for more than the holder may ask for.
+void check_timeout(const tenants::KeyHolder& holder, std::int64_t seconds);
+
+// An id as clients write it: `[a-z0-9]+`, perhaps with "-CLIENT" behind it, which is dropped.
+// Throws Refusal(400).
+std::string parse_sandbox_id(std::string_view text);
+// `i` and 20 characters of [a-z0-9].
+std::string new_sandbox_id();
+// Whether a pool's member can be handed out under its name.
+bool is_sandbox_id(std::string_view name);
+
+}  // namespace hearth::e2b

@@ -1,0 +1,66 @@
+// POST /sandboxes and POST /v2/sandboxes.
+#include <algorithm>
+
+#include "controllers/blueprint.h"
+#include "e2b/answers.h"
+#include "e2b/birth.h"
+#include "e2b/routes.h"
+#include "e2b/template_reference.h"
+#include "e2b/view.h"
+
+namespace hearth::e2b {
+namespace {
+
+void check_size(const Core& core, const tenants::KeyHolder& holder, const Json& sandbox_template) {
+  const Size size = size_of(core, sandbox_template);
+  const std::int64_t millis = size.cpu_millis > 0 ? size.cpu_millis : size.cpu_count * 1000;
+  if (millis > holder.limits.cpu_millis)
+    refuse(400, "sandboxes of this template have {} thousandths of a processor; your limit is {}",
+           millis, holder.limits.cpu_millis);
+  if (size.memory_mib > holder.limits.memory_mib)
+    refuse(400, "sandboxes of this template have {} MiB of memory; your limit is {}",
+           size.memory_mib, holder.limits.memory_mib);
+}
+
+Birth birth_of(const Core& core, const tenants::KeyHolder& holder, const CreateRequest& request,
+               const Json& sandbox_template) {
+  const std::string_view id = template_id(sandbox_template);
+  Birth birth{.ns = holder.ns,
+              .template_id = std::string(id),
+              .spec = controllers::blueprint_of(sandbox_template).spec,
+              .pool = {},
+              .tenant = holder.team,
+              .marks = marks_of(request, id, core.now()),
+              .environment = request.environment};
+  if (model::namespace_of(sandbox_template) == holder.ns)
+    birth.pool = find_pool(core, sandbox_template);
+  return birth;
+}
+
+http::Response create(Core& core, const Call& call, Generation generation) {
+  const CreateRequest request = parse_create(call.body(), generation);
+  check_timeout(call.holder, request.timeout_seconds);
+  const Object sandbox_template = get_template(core, call.holder, request.template_reference);
+  check_size(core, call.holder, *sandbox_template);
+  core.rates.admit(call.holder);
+  const Census::Place place = core.census.admit(call.holder);
+  const Json made = give_birth(core, birth_of(core, call.holder, request, *sandbox_template));
+  return answer_json(201, sandbox_answer(core, made));
+}
+
+}  // namespace
+
+void check_timeout(const tenants::KeyHolder& holder, std::int64_t seconds) {
+  if (seconds > holder.limits.lifetime_seconds)
+    refuse(400, "a timeout of {} s is more than the {} s that your team may ask for", seconds,
+           holder.limits.lifetime_seconds);
+}
+
+void add_create_routes(Routes& routes, Core& core) {
+  routes.add("POST", "/sandboxes",
+             [&core](const Call& call) { return create(core, call, Generation::v1); });
+  routes.add("POST", "/v2/sandboxes",
+             [&core](const Call& call) { return create(core, call, Generation::v2); });
+}
+
+}  // namespace hearth::e2b

@@ -1,0 +1,85 @@
+#include "e2b/limits.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "e2b/answers.h"
+#include "e2b/state.h"
+#include "model/meta.h"
+
+namespace hearth::e2b {
+
+Census::Census(client::WatchCache& sandboxes) {
+  sandboxes.add_handlers({
+      .on_add = [this](const client::Object& now) { see(*now); },
+      .on_update = [this](const client::Object&, const client::Object& now) { see(*now); },
+      .on_delete = [this](const client::Object& last) { forget(*last); },
+  });
+}
+
+void Census::see(const model::Json& sandbox) {
+  const State state = state_of(sandbox);
+  if (state == State::none || state == State::paused) return forget(sandbox);
+  const std::lock_guard lock(mutex_);
+  counts_[std::string(model::namespace_of(sandbox))].names.emplace(model::name_of(sandbox));
+}
+
+void Census::forget(const model::Json& sandbox) {
+  const std::lock_guard lock(mutex_);
+  const auto found = counts_.find(model::namespace_of(sandbox));
+  if (found == counts_.end()) return;
+  auto& names = found->second.names;
+  if (const auto name = names.find(model::name_of(sandbox)); name != names.end()) names.erase(name);
+  if (names.empty() && found->second.coming == 0) counts_.erase(found);
+}
+
+Census::Place Census::admit(const tenants::KeyHolder& holder) {
+  return admit(holder.ns, holder.limits.sandboxes);
+}
+
+Census::Place Census::admit(const std::string& ns, std::int64_t most) {
+  const std::lock_guard lock(mutex_);
+  Count& count = counts_[ns];
+  const std::size_t all = count.names.size() + count.coming;
+  if (all >= static_cast<std::uint64_t>(std::max<std::int64_t>(most, 0)))
+    refuse(429,
+           "you have reached the maximum number of concurrent sandboxes, which is {}; kill one, or "
+           "have the limit raised",
+           most);
+  ++count.coming;
+  return Place(*this, ns);
+}
+
+void Census::leave(const std::string& ns) {
+  const std::lock_guard lock(mutex_);
+  const auto found = counts_.find(ns);
+  --found->second.coming;
+  if (found->second.names.empty() && found->second.coming == 0) counts_.erase(found);
+}
+
+std::size_t Census::running(std::string_view ns) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = counts_.find(ns);
+  return found == counts_.end() ? 0 : found->second.names.size();
+}
+
+void Rates::admit(const tenants::KeyHolder& holder) {
+  const auto rate = static_cast<double>(holder.limits.creates_per_second);
+  const Time now = clock_.now();
+  const std::lock_guard lock(mutex_);
+  const auto [place, is_new] = buckets_.try_emplace(holder.team, Bucket{rate, now});
+  Bucket& bucket = place->second;
+  const double elapsed = std::chrono::duration<double>(now - bucket.filled).count();
+  bucket.tokens = std::min(rate, bucket.tokens + std::max(elapsed, 0.0) * rate);
+  bucket.filled = now;
+  if (bucket.tokens >= 1) {
+    bucket.tokens -= 1;
+    return;
+  }
+  // A team that may create none is told to come back all the same: limits change.
+  const double wait = rate > 0 ? std::ceil((1 - bucket.tokens) / rate) : 60;
+  throw Refusal(429, fmt::format("you create more than {} sandboxes a second", rate),
+                {{"Retry-After", fmt::format("{:.0f}", wait)}});
+}
+
+}  // namespace hearth::e2b

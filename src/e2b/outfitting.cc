@@ -1,0 +1,154 @@
+#include "e2b/outfitting.h"
+
+#include <utility>
+
+#include "base/base64.h"
+#include "base/error.h"
+#include "client/kinds.h"
+#include "controllers/sandbox_pod.h"
+#include "e2b/answers.h"
+#include "e2b/network_wish.h"
+#include "e2b/state.h"
+#include "e2b/view.h"
+#include "e2b/words.h"
+#include "model/front_door.h"
+#include "model/read_json.h"
+#include "pool/reach.h"
+
+namespace hearth::e2b {
+namespace {
+
+constexpr std::string_view kSecretKey = "environment";
+
+bool is_ready(const Json& sandbox) {
+  return state_of(sandbox) == State::running && model::is_condition_true(sandbox, "Ready");
+}
+
+// What keeps it from being Ready, for people.
+std::string_view why_not_ready(const Object& sandbox) {
+  if (!sandbox) return "there is no such sandbox";
+  const Json* ready = model::find_condition(*sandbox, "Ready");
+  const std::string_view message = ready ? model::text_at(*ready, {"message"}) : "";
+  return message.empty() ? "nothing is known of it yet" : message;
+}
+
+bool can_reach(Core& core, const Json& pod) {
+  if (core.parts.reach == nullptr) return !container_of(pod).empty();
+  return core.parts.reach->can_outfit(pod);
+}
+
+}  // namespace
+
+std::string environment_secret_name(std::string_view id) {
+  return std::string(id) + "-e2b";
+}
+
+Json environment_secret(const Json& sandbox, const Texts& environment) {
+  JsonObject variables;
+  for (const auto& [name, value] : environment) variables[name] = value;
+  return JsonObject{
+      {"apiVersion", "v1"},
+      {"kind", "Secret"},
+      {"metadata",
+       JsonObject{{"name", environment_secret_name(model::name_of(sandbox))},
+                  {"namespace", model::namespace_of(sandbox)},
+                  {"labels", JsonObject{{model::kFrontLabel, kFront}}},
+                  {"ownerReferences", model::JsonArray{model::controller_reference(sandbox)}}}},
+      {"data", JsonObject{{kSecretKey, base64_encode(model::to_text(variables))}}}};
+}
+
+Texts read_environment(Core& core, const Json& sandbox) {
+  const std::string_view name = model::annotation_of(sandbox, kEnvironmentAnnotation);
+  // No other Secret, whatever the annotation says: who may write Sandboxes may not read Secrets.
+  if (name.empty() || name != environment_secret_name(model::name_of(sandbox))) return {};
+  const Json secret = core.parts.client.get(client::kSecrets, model::namespace_of(sandbox), name);
+  if (!model::is_controlled_by(secret, model::uid_of(sandbox))) return {};
+  const auto text = base64_decode(model::text_at(secret, {"data", kSecretKey}));
+  if (!text) fail(Code::invalid, "the Secret '{}' holds no variables", name);
+  return Body(JsonObject{{"all", model::read_json(*text)}}).texts("all");
+}
+
+pool::Outfit outfit_of(const Core& core, const Json& sandbox, const Texts& environment) {
+  pool::Outfit outfit;
+  const auto put = [&](std::string_view name, std::string_view value) {
+    outfit.environment.push_back(std::string(name) + "=" + std::string(value));
+  };
+  put("E2B_SANDBOX", "true");
+  put("E2B_SANDBOX_ID", model::name_of(sandbox));
+  put("E2B_TEMPLATE_ID", template_id_of(sandbox));
+  for (const auto& [name, value] : environment) put(name, value);
+  if (is_secure(sandbox)) outfit.token = core.parts.tokens.envd_token(model::name_of(sandbox));
+  return outfit;
+}
+
+std::string_view container_of(const Json& pod) {
+  const auto* containers = model::array_at(pod, {"spec", "containers"});
+  const auto* statuses = model::array_at(pod, {"status", "containerStatuses"});
+  if (containers == nullptr || containers->empty() || statuses == nullptr) return {};
+  const std::string_view first = model::text_at(containers->front(), {"name"});
+  for (const Json& status : *statuses)
+    if (model::text_at(status, {"name"}) == first) return model::text_at(status, {"containerID"});
+  return {};
+}
+
+Object wait_for_pod(Core& core, const Json& sandbox, Duration patience) {
+  const std::string uid(model::uid_of(sandbox));
+  const model::Key key{std::string(model::namespace_of(sandbox)),
+                       std::string(controllers::pod_name_of(sandbox))};
+  const auto is_here = [&](const Json* pod) {
+    return pod != nullptr && !model::is_deleting(*pod) && model::is_controlled_by(*pod, uid) &&
+           can_reach(core, *pod);
+  };
+  const auto found = core.pod_waits.until(key, is_here, patience);
+  if (!found)
+    fail(Code::timeout, "the pod of sandbox '{}' could not be reached", model::name_of(sandbox));
+  return *found;
+}
+
+Object wait_until_ready(Core& core, const Json& sandbox, Duration patience) {
+  const model::Key key = model::key_of(sandbox);
+  const std::string uid(model::uid_of(sandbox));
+  bool is_gone = false;
+  const auto is_so = [&](const Json* object) {
+    // Right after it was made, the cache may not know it yet.
+    if (object == nullptr) return false;
+    is_gone = model::uid_of(*object) != uid || state_of(*object) == State::none;
+    return is_gone || is_ready(*object);
+  };
+  const auto found = core.sandbox_waits.until(key, is_so, patience);
+  if (is_gone) refuse_unknown_sandbox(key.name);
+  if (!found)
+    fail(Code::timeout, "sandbox '{}' has not become ready: {}", key.name,
+         why_not_ready(core.sandboxes.find(key.ns, key.name)));
+  return *found;
+}
+
+void outfit_pod(Core& core, const Json& sandbox, const Json& pod, const Texts& environment) {
+  const model::Key key = model::key_of(sandbox);
+  const std::string_view container = container_of(pod);
+  if (core.outfitted.has(key, container)) return;
+  if (core.parts.reach == nullptr)
+    fail(Code::unavailable, "nobody here can reach into sandbox '{}'", key.name);
+  core.parts.reach->outfit(pod, outfit_of(core, sandbox, environment));
+  const pool::Egress egress = egress_of(sandbox);
+  if (!egress.allow.empty() || !egress.deny.empty()) core.parts.reach->set_egress(pod, egress);
+  core.outfitted.remember(key, container);
+}
+
+bool Outfitted::has(const model::Key& sandbox, std::string_view container) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = containers_.find(sandbox);
+  return found != containers_.end() && !container.empty() && found->second == container;
+}
+
+void Outfitted::remember(const model::Key& sandbox, std::string_view container) {
+  const std::lock_guard lock(mutex_);
+  containers_.insert_or_assign(sandbox, std::string(container));
+}
+
+void Outfitted::forget(const model::Key& sandbox) {
+  const std::lock_guard lock(mutex_);
+  containers_.erase(sandbox);
+}
+
+}  // namespace hearth::e2b

@@ -1,0 +1,37 @@
+// What a sandbox's pod gets from us when it becomes somebody's, and again when another pod takes
+// its place: the user's variables, the ids that programs inside look for, the token of its
+// surfaces.
+//
+// The variables are in a Secret that the Sandbox owns; the token is made of its id.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "e2b/body.h"
+#include "e2b/core.h"
+#include "pool/outfit.h"
+
+namespace hearth::e2b {
+
+// "ID-e2b"
+std::string environment_secret_name(std::string_view id);
+Json environment_secret(const Json& sandbox, const Texts& environment);
+// Empty where the sandbox has none. Throws StatusError.
+Texts read_environment(Core& core, const Json& sandbox);
+
+pool::Outfit outfit_of(const Core& core, const Json& sandbox, const Texts& environment);
+
+// The pod of a sandbox that is meant to run, when it can be reached into. Throws Error(timeout).
+Object wait_for_pod(Core& core, const Json& sandbox, Duration patience);
+// The sandbox as soon as it is Ready. Throws Error(timeout) with what it lacks, Refusal(404) when
+// it goes.
+Object wait_until_ready(Core& core, const Json& sandbox, Duration patience);
+
+// Gives the pod its outfit and its rules of egress, unless this very container has it. Throws
+// Error.
+void outfit_pod(Core& core, const Json& sandbox, const Json& pod, const Texts& environment);
+// The id of the pod's first container; empty while there is none.
+std::string_view container_of(const Json& pod);
+
+}  // namespace hearth::e2b

@@ -1,0 +1,81 @@
+// Waiting for what a cache shows, without asking again and again.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/clock.h"
+#include "client/watch_cache.h"
+#include "model/meta.h"
+
+namespace hearth::e2b {
+
+// Of one object; null for none. Called with no lock held.
+using IsSo = std::function<bool(const model::Json* object)>;
+
+// The version that a write gave, or a later one.
+IsSo has_version_of(const model::Json& written);
+bool is_at_least(const model::Json& object, std::string_view resource_version);
+
+class CacheWaits {
+ public:
+  // Hears of the cache's changes: before it starts. The cache must outlive it.
+  explicit CacheWaits(client::WatchCache& cache);
+  CacheWaits(const CacheWaits&) = delete;
+  CacheWaits& operator=(const CacheWaits&) = delete;
+
+  // The object as soon as it is so (null: there is none). Nothing when the patience is over, or
+  // everything is about to stop.
+  std::optional<client::Object> until(const model::Key& key, const IsSo& is_so, Duration patience);
+
+  // Whoever waits gives up, now and later.
+  void stop();
+
+ private:
+  struct Waiter {
+    std::condition_variable changed;
+    bool is_due = true;
+  };
+
+  void tell(const model::Json& object);
+
+  const client::WatchCache& cache_;
+  std::mutex mutex_;  // guards what follows, and what is in the waiters
+  std::multimap<std::string, Waiter*, std::less<>> waiters_;
+  bool is_stopped_ = false;
+};
+
+// One at a time for each sandbox: who changes its life has his turn.
+class Turns {
+ public:
+  class Turn {
+   public:
+    Turn(Turns& turns, model::Key key) : turns_(&turns), key_(std::move(key)) {}
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    ~Turn() { turns_->end(key_); }
+
+   private:
+    Turns* turns_;
+    model::Key key_;
+  };
+
+  // Waits for those before.
+  [[nodiscard]] Turn take(const model::Key& key);
+
+ private:
+  void end(const model::Key& key);
+
+  std::mutex mutex_;  // guards taken_
+  std::condition_variable changed_;
+  std::set<model::Key> taken_;
+};
+
+}  // namespace hearth::e2b
