@@ -6,6 +6,8 @@
 
 #include "e2b/answers.h"
 #include "e2b/birth.h"
+#include "e2b/keeper.h"
+#include "e2b/pause.h"
 #include "e2b/routes.h"
 #include "e2b/template_reference.h"
 #include "net/server.h"
@@ -23,9 +25,10 @@ constexpr std::size_t kMostConnections = 8192;
 
 struct Api::State {
   State(const Parts& parts, Options options)
-      : core(parts, std::move(options)), workers(core.options.workers, kMostWaiting) {
+      : core(parts, std::move(options)), keeper(core), workers(core.options.workers, kMostWaiting) {
     index_templates(core.templates);
     index_pools(core.pools);
+    keeper.add_to(parts.manager);
   }
 
   net::Router router() {
@@ -38,6 +41,9 @@ struct Api::State {
         "GET", "/health", [](const http::Request&) { return answer_nothing(); },
         Routes::Runs::at_once);
     add_create_routes(routes, core);
+    add_list_routes(routes, core);
+    add_life_routes(routes, core);
+    add_pause_routes(routes, core);
     return made;
   }
 
@@ -48,6 +54,7 @@ struct Api::State {
   }
 
   Core core;
+  Keeper keeper;
   net::Workers workers;
   std::vector<std::unique_ptr<net::Server>> servers;
 };
@@ -77,6 +84,10 @@ void Api::stop() {
   state_->core.pod_waits.stop();
   for (const auto& server : state_->servers) server->stop();
   state_->servers.clear();
+}
+
+void Api::wake(const model::Key& key) {
+  e2b::wake(state_->core, key);
 }
 
 net::Router Api::router() {

@@ -105,19 +105,13 @@ std::optional<pool::Hold> take(Core& core, const Birth& birth) {
   return future.get();
 }
 
-std::optional<Json> take_warm(Core& core, const Birth& birth) {
-  if (core.parts.allocator == nullptr || !birth.pool) return {};
-  for (int i = 0; i < kMostTakes; ++i) {
-    auto hold = take(core, birth);
-    if (!hold) return {};
-    const Object member = hold->sandbox();
-    Json patch = leaving_pool(*member);
-    merge_into(patch.get_object(), birth.marks.get_object());
-    name_environment(patch, model::name_of(*member), birth.environment);
-    if (auto taken = core.parts.allocator->commit(core.parts.client, std::move(*hold), patch))
-      return taken;
-  }
-  return {};
+// The one write. Nothing when somebody else has it now.
+std::optional<Json> adopt(Core& core, const Birth& birth, pool::Hold hold) {
+  const Object member = hold.sandbox();
+  Json patch = leaving_pool(*member);
+  merge_into(patch.get_object(), birth.marks.get_object());
+  name_environment(patch, model::name_of(*member), birth.environment);
+  return core.parts.allocator->commit(core.parts.client, std::move(hold), std::move(patch));
 }
 
 Json cold_sandbox(const Birth& birth) {
@@ -149,23 +143,33 @@ void complete(Core& core, const Json& sandbox, const Birth& birth, Duration pod_
   core.settle(sandbox);
 }
 
-class Stopwatch {
- public:
-  Stopwatch(Core& core, std::string path) : core_(core), path_(std::move(path)) {}
-
-  void stop() {
-    core_.parts.metrics
-        .histogram("hearth_e2b_create_seconds", "From the request to a sandbox that is usable.",
-                   metrics::latency_buckets(), {{"path", path_}})
-        .observe(std::chrono::steady_clock::now() - started_);
+// Who makes it has its turn until it is done: the keeper has no part in it meanwhile.
+std::optional<Json> give_warm(Core& core, const Birth& birth) {
+  if (core.parts.allocator == nullptr || !birth.pool) return {};
+  for (int i = 0; i < kMostTakes; ++i) {
+    auto hold = take(core, birth);
+    if (!hold) return {};
+    const auto turn = core.turns.take(model::key_of(*hold->sandbox()));
+    auto warm = adopt(core, birth, std::move(*hold));
+    if (!warm) continue;
+    OnFailure undo([&] { discard(core, *warm); });
+    complete(core, *warm, birth, kPodPatience);
+    undo.release();
+    return warm;
   }
-  void set_path(std::string path) { path_ = std::move(path); }
+  return {};
+}
 
- private:
-  Core& core_;
-  std::string path_;
-  const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
-};
+Json give_cold(Core& core, const Birth& birth) {
+  const Json wanted = cold_sandbox(birth);
+  const auto turn = core.turns.take(model::key_of(wanted));
+  const Json made = core.parts.client.create(client::kSandboxes, wanted);
+  OnFailure undo([&] { discard(core, made); });
+  const Object ready = wait_until_ready(core, made, core.options.start_patience);
+  complete(core, *ready, birth, core.options.start_patience);
+  undo.release();
+  return *ready;
+}
 
 }  // namespace
 
@@ -204,22 +208,15 @@ std::optional<model::Key> find_pool(const Core& core, const Json& sandbox_templa
 }
 
 Json give_birth(Core& core, const Birth& birth) {
-  Stopwatch stopwatch(core, "warm");
-  if (auto warm = take_warm(core, birth)) {
-    OnFailure undo([&] { discard(core, *warm); });
-    complete(core, *warm, birth, kPodPatience);
-    undo.release();
-    stopwatch.stop();
-    return std::move(*warm);
-  }
-  stopwatch.set_path("cold");
-  const Json made = core.parts.client.create(client::kSandboxes, cold_sandbox(birth));
-  OnFailure undo([&] { discard(core, made); });
-  const Object ready = wait_until_ready(core, made, core.options.start_patience);
-  complete(core, *ready, birth, core.options.start_patience);
-  undo.release();
-  stopwatch.stop();
-  return *ready;
+  const auto started = std::chrono::steady_clock::now();
+  auto warm = give_warm(core, birth);
+  const std::string_view path = warm ? "warm" : "cold";
+  Json made = warm ? std::move(*warm) : give_cold(core, birth);
+  core.parts.metrics
+      .histogram("hearth_e2b_create_seconds", "From the request to a sandbox that is usable.",
+                 metrics::latency_buckets(), {{"path", std::string(path)}})
+      .observe(std::chrono::steady_clock::now() - started);
+  return made;
 }
 
 void discard(Core& core, const Json& sandbox) {

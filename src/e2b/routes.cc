@@ -46,6 +46,10 @@ std::optional<std::int64_t> Call::query_number(std::string_view name, std::int64
   return static_cast<std::int64_t>(*number);
 }
 
+model::Key Call::key() const {
+  return {holder.ns, parse_sandbox_id(request.parameter("id"))};
+}
+
 Object Call::sandbox(const Core& core) const {
   return core.get_sandbox(holder.ns, request.parameter("id"));
 }

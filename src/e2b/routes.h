@@ -29,6 +29,8 @@ struct Call {
   // A number in the query. Throws Error(invalid).
   std::optional<std::int64_t> query_number(std::string_view name, std::int64_t least,
                                            std::int64_t most) const;
+  // Where the sandbox is that the path's {id} names, if it is there. Throws Refusal(400).
+  model::Key key() const;
   // The holder's sandbox that the path's {id} names; Refusal 400, 404.
   Object sandbox(const Core& core) const;
 };

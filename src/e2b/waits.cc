@@ -79,6 +79,11 @@ Turns::Turn Turns::take(const model::Key& key) {
   return Turn(*this, key);
 }
 
+bool Turns::is_taken(const model::Key& key) const {
+  const std::lock_guard lock(mutex_);
+  return taken_.contains(key);
+}
+
 void Turns::end(const model::Key& key) {
   const std::lock_guard lock(mutex_);
   taken_.erase(key);

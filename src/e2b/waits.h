@@ -69,11 +69,13 @@ class Turns {
 
   // Waits for those before.
   [[nodiscard]] Turn take(const model::Key& key);
+  // Whether somebody has his turn at this moment.
+  bool is_taken(const model::Key& key) const;
 
  private:
   void end(const model::Key& key);
 
-  std::mutex mutex_;  // guards taken_
+  mutable std::mutex mutex_;  // guards taken_
   std::condition_variable changed_;
   std::set<model::Key> taken_;
 };

@@ -1,0 +1,101 @@
+#include "e2b/keeper.h"
+
+#include <utility>
+
+#include "e2b/outfitting.h"
+#include "e2b/pause.h"
+#include "e2b/state.h"
+#include "e2b/words.h"
+#include "model/agent_sandbox.h"
+#include "model/front_door.h"
+#include "pool/reach.h"
+#include "reconcile/manager.h"
+
+namespace hearth::e2b {
+namespace {
+
+// Somebody is at it; what he leaves undone is looked at then.
+constexpr Duration kAfterOthers = std::chrono::seconds(1);
+// Each may wait for the node to freeze a sandbox.
+constexpr unsigned kWorkers = 8;
+
+bool is_ours(const Json& sandbox) {
+  return model::label_of(sandbox, model::kFrontLabel) == kFront;
+}
+
+}  // namespace
+
+void Keeper::add_to(reconcile::Manager& manager) {
+  reconcile::Controller& controller = manager.add(
+      *this, {.name = "e2b", .workers = kWorkers, .queue = {}, .resync = std::chrono::hours(10)});
+  // Before the controller's own handler, which makes a worker look.
+  core_.sandboxes.add_handlers(
+      {.on_add = {}, .on_update = {}, .on_delete = [this](const Object& last) {
+         if (is_ours(*last)) saw_deleted(*last);
+       }});
+  controller.watch(core_.sandboxes, [](const Json& before, const Json& now) {
+    return is_ours(now) && (model::generation_of(before) != model::generation_of(now) ||
+                            end_at(before) != end_at(now) || state_of(before) != state_of(now));
+  });
+  controller.watch_owned(core_.pods, model::kCoreGroup, "Sandbox",
+                         [](const Json& before, const Json& now) {
+                           return container_of(before) != container_of(now);
+                         });
+}
+
+void Keeper::saw_deleted(const Json& sandbox) {
+  core_.outfitted.forget(model::key_of(sandbox));
+  std::vector<std::string> images = images_of(sandbox);
+  if (images.empty()) return;
+  const std::lock_guard lock(mutex_);
+  leftovers_.insert_or_assign(model::key_of(sandbox), std::move(images));
+}
+
+void Keeper::clear_up(const model::Key& key) {
+  std::vector<std::string> images;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = leftovers_.find(key);
+    if (found == leftovers_.end()) return;
+    images = found->second;
+  }
+  // One that is in use throws: again, when its pod is gone.
+  if (core_.parts.reach != nullptr)
+    for (const std::string& each : images) core_.parts.reach->remove_image(each);
+  const std::lock_guard lock(mutex_);
+  leftovers_.erase(key);
+}
+
+reconcile::Next Keeper::reconcile(const model::Key& key) {
+  const Object seen = core_.sandboxes.find(key.ns, key.name);
+  if (!seen) {
+    clear_up(key);
+    return reconcile::kWhenChanged;
+  }
+  if (state_of(*seen) != State::running) return reconcile::kWhenChanged;
+  if (core_.turns.is_taken(key)) return kAfterOthers;
+  const auto turn = core_.turns.take(key);
+  const Object sandbox = core_.sandboxes.find(key.ns, key.name);
+  if (!sandbox || state_of(*sandbox) != State::running) return reconcile::kWhenChanged;
+  keep_outfit(*sandbox);
+  return keep_time(*sandbox);
+}
+
+void Keeper::keep_outfit(const Json& sandbox) {
+  if (core_.parts.reach == nullptr) return;
+  const Object pod = core_.find_pod(sandbox);
+  if (!pod || model::is_deleting(*pod) || !core_.parts.reach->can_outfit(*pod)) return;
+  if (core_.outfitted.has(model::key_of(sandbox), container_of(*pod))) return;
+  outfit_pod(core_, sandbox, *pod, read_environment(core_, sandbox));
+}
+
+reconcile::Next Keeper::keep_time(const Json& sandbox) {
+  const auto end = end_at(sandbox);
+  if (!pauses_at_end(sandbox) || !end) return reconcile::kWhenChanged;
+  if (const Duration left = *end - core_.now(); left > Duration::zero()) return left;
+  const bool is_files = model::annotation_of(sandbox, kTimeoutPauseAnnotation) == "files";
+  pause(core_, sandbox, is_files ? Keeps::files : Keeps::memory);
+  return reconcile::kWhenChanged;
+}
+
+}  // namespace hearth::e2b

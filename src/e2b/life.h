@@ -1,0 +1,17 @@
+// The end of a sandbox: now, or later than it would have been.
+#pragma once
+
+#include <cstdint>
+
+#include "e2b/core.h"
+
+namespace hearth::e2b {
+
+// Deletes it; the cache knows when this returns. Throws Refusal(404) when somebody was faster.
+void kill(Core& core, const Json& sandbox);
+
+void set_end(Core& core, const Json& sandbox, Time end);
+// To so many seconds from now, unless its end is later anyway.
+void extend(Core& core, const Json& sandbox, std::int64_t seconds);
+
+}  // namespace hearth::e2b
