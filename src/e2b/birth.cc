@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/on_failure.h"
 #include "client/kinds.h"
+#include "e2b/life.h"
 #include "e2b/outfitting.h"
 #include "e2b/state.h"
 #include "e2b/words.h"
@@ -221,12 +222,7 @@ Json give_birth(Core& core, const Birth& birth) {
 
 void discard(Core& core, const Json& sandbox) {
   try {
-    core.parts.client.remove(client::kSandboxes, model::namespace_of(sandbox),
-                             model::name_of(sandbox),
-                             {.propagation = {},
-                              .uid = std::string(model::uid_of(sandbox)),
-                              .resource_version = {},
-                              .grace_seconds = {}});
+    kill(core, sandbox);
   } catch (const std::exception& error) {
     log::warning("a sandbox that could not be used stays until its end",
                  {{"sandbox", model::key_of(sandbox).text()}, {"error", error.what()}});

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/id.h"
 #include "base/log.h"
 #include "base/on_failure.h"
 #include "controllers/sandbox_pod.h"
@@ -96,8 +97,8 @@ void put_away(Core& core, const Json& sandbox) {
     refuse_unoffered("pausing without memory", "this engine cannot reach into its sandboxes");
   const Object pod = wait_for_pod(core, sandbox, core.options.pause_patience);
   const std::vector<std::string> before = images_of(sandbox);
-  const std::string image = fmt::format("{}{}:{}", kImagePrefix, model::name_of(sandbox),
-                                        core.now().time_since_epoch().count());
+  const std::string image =
+      fmt::format("{}{}:{}", kImagePrefix, model::name_of(sandbox), random_hex(8));
   OnFailure undo([&] { remove_images(core, {image}); });
   core.parts.reach->commit(*pod, image);
   std::vector<std::string> images = before;

@@ -1,0 +1,254 @@
+#include <algorithm>
+
+#include "base/base64.h"
+#include "base/time_text.h"
+#include "e2b/world_testing.h"
+
+namespace hearth::e2b {
+namespace {
+
+bool has_variable(const pool::Outfit& outfit, std::string_view variable) {
+  return std::ranges::find(outfit.environment, variable) != outfit.environment.end();
+}
+
+TEST(E2bCreates, AWarmOneIsTakenWithItsOutfit) {
+  World world;
+  const std::string member = world.add_member();
+  const Answer answer = world.ask("POST", "/v2/sandboxes", R"({"templateID":"base","timeout":60,
+      "metadata":{"user":"ann","odd key":"x y"},"envVars":{"A":"1"}})");
+  ASSERT_EQ(answer.status, 201U) << answer.message();
+  EXPECT_EQ(answer.text("sandboxID"), member);
+  EXPECT_EQ(answer.text("templateID"), "base");
+  EXPECT_EQ(answer.text("envdVersion"), "0.6.13");
+  EXPECT_EQ(answer.text("envdAccessToken"), world.tokens.envd_token(member));
+  EXPECT_TRUE(answer.body.at("domain").is_null());
+  EXPECT_FALSE(answer.body.as_object().contains("trafficAccessToken"));
+  EXPECT_FALSE(answer.text("clientID").empty());
+
+  const auto outfits = world.reach.outfits(member);
+  ASSERT_EQ(outfits.size(), 1U);
+  EXPECT_EQ(outfits[0].token, world.tokens.envd_token(member));
+  EXPECT_TRUE(has_variable(outfits[0], "A=1"));
+  EXPECT_TRUE(has_variable(outfits[0], "E2B_SANDBOX=true"));
+  EXPECT_TRUE(has_variable(outfits[0], "E2B_SANDBOX_ID=" + member));
+  EXPECT_TRUE(has_variable(outfits[0], "E2B_TEMPLATE_ID=base"));
+}
+
+TEST(E2bCreates, AWarmOneIsNobodysPoolsAnyMore) {
+  World world;
+  const std::string member = world.add_member();
+  ASSERT_EQ(world.create(R"({"templateID":"base","timeout":60,"metadata":{"user":"ann",
+      "odd key":"x y"}})"),
+            member);
+  const Json sandbox = world.sandbox(member);
+  EXPECT_FALSE(model::controller_of(sandbox));
+  EXPECT_FALSE(pool::is_adoptable(sandbox));
+  EXPECT_EQ(model::label_of(sandbox, model::kPoolLabel), "");
+  EXPECT_EQ(model::label_of(sandbox, model::kFrontLabel), "e2b");
+  EXPECT_EQ(model::label_of(sandbox, model::kTemplateLabel), "base");
+  EXPECT_EQ(model::label_of(sandbox, "metadata.hearth.dev/user"), "ann");
+  EXPECT_EQ(model::label_of(sandbox, "metadata.hearth.dev/odd key"), "");
+  EXPECT_TRUE(model::is_same(json(model::annotation_of(sandbox, model::kMetadataAnnotation)),
+                             json(R"({"user":"ann","odd key":"x y"})")));
+  EXPECT_EQ(model::annotation_of(sandbox, model::kAccessAnnotation), "token");
+  EXPECT_EQ(model::annotation_of(sandbox, model::kOnTimeoutAnnotation), "kill");
+  const Time end = world.clock.now() + std::chrono::seconds(60);
+  const auto said = parse_rfc3339(model::text_at(sandbox, {"spec", "shutdownTime"}));
+  ASSERT_TRUE(said);
+  EXPECT_GE(*said, std::chrono::floor<std::chrono::microseconds>(end));
+  EXPECT_LT(*said, end + std::chrono::seconds(1));
+  EXPECT_EQ(model::text_at(sandbox, {"spec", "shutdownPolicy"}), "Delete");
+  const auto* pod_labels = model::object_at(sandbox, {"spec", "podTemplate", "metadata", "labels"});
+  ASSERT_NE(pod_labels, nullptr);
+  EXPECT_FALSE(pod_labels->contains(model::kPoolLabel));
+  EXPECT_EQ(world.allocator->stock({"default", "base"}).ready, 0U);
+}
+
+TEST(E2bCreates, WithoutAWarmOneItStartsCold) {
+  World world;
+  const std::string id = world.create(R"({"templateID":"base","envVars":{"A":"1"}})");
+  EXPECT_EQ(id.size(), 21U);
+  const Json sandbox = world.sandbox(id);
+  EXPECT_TRUE(model::is_condition_true(sandbox, "Ready"));
+  EXPECT_EQ(model::label_of(sandbox, model::kLaunchTypeLabel), "cold");
+  EXPECT_EQ(world.reach.outfits(id).size(), 1U);
+  const Json secret = world.client().get(client::kSecrets, "default", id + "-e2b");
+  EXPECT_TRUE(model::is_controlled_by(secret, model::uid_of(sandbox)));
+  EXPECT_EQ(base64_decode(model::text_at(secret, {"data", "environment"})), R"({"A":"1"})");
+  const std::string numbers = world.metrics.render();
+  EXPECT_NE(numbers.find(R"(hearth_e2b_create_seconds_count{path="cold"} 1)"), std::string::npos);
+  EXPECT_NE(numbers.find(R"(route="POST /v2/sandboxes",code="201"} 1)"), std::string::npos);
+}
+
+TEST(E2bCreates, MembersWithOtherNamesAreNotTaken) {
+  World world;
+  world.add_member("base", "default", "base-x7k2p");
+  EXPECT_EQ(world.create().size(), 21U);
+  EXPECT_TRUE(world.sandbox("base-x7k2p").at_pointer("/metadata/ownerReferences").is_array());
+}
+
+TEST(E2bCreates, AnOpenOneHasNoToken) {
+  World world;
+  const Answer answer = world.ask("POST", "/sandboxes", R"({"templateID":"base","secure":false,
+      "timeout":20,"allow_internet_access":true,"metadata":{},"envVars":{}})");
+  ASSERT_EQ(answer.status, 201U);
+  EXPECT_FALSE(answer.body.as_object().contains("envdAccessToken"));
+  const std::string id = answer.text("sandboxID");
+  EXPECT_EQ(world.reach.outfits(id).front().token, "");
+  EXPECT_EQ(model::annotation_of(world.sandbox(id), model::kAccessAnnotation), "open");
+  const Answer secure =
+      world.ask("POST", "/sandboxes", R"({"templateID":"base","secure":true,"timeout":20})");
+  EXPECT_FALSE(secure.text("envdAccessToken").empty());
+}
+
+TEST(E2bCreates, WhomItMayTalkTo) {
+  World world;
+  const Answer answer = world.ask("POST", "/v2/sandboxes", R"({"templateID":"base",
+      "allow_internet_access":false,"network":{"allowOut":["9.9.9.9"],"allowPublicTraffic":false,
+        "maskRequestHost":"h:${PORT}","httpsPorts":[8443,9443]}})");
+  ASSERT_EQ(answer.status, 201U) << answer.message();
+  const std::string id = answer.text("sandboxID");
+  EXPECT_EQ(answer.text("trafficAccessToken"), world.tokens.traffic_token(id));
+  const auto egress = world.reach.egress(id);
+  ASSERT_TRUE(egress);
+  EXPECT_EQ(egress->allow, (std::vector<std::string>{"9.9.9.9/32"}));
+  EXPECT_EQ(egress->deny, (std::vector<std::string>{"0.0.0.0/0"}));
+  const Json sandbox = world.sandbox(id);
+  EXPECT_EQ(model::annotation_of(sandbox, model::kTrafficAnnotation), "token");
+  EXPECT_EQ(model::annotation_of(sandbox, model::kMaskHostAnnotation), "h:${PORT}");
+  EXPECT_EQ(model::annotation_of(sandbox, model::kHttpsPortsAnnotation), "8443,9443");
+  const Answer detail = world.ask("GET", "/sandboxes/" + id);
+  EXPECT_EQ(detail.body.at("allowInternetAccess").as_bool(), false);
+  EXPECT_EQ(model::to_text(detail.body.at("network")),
+            R"({"allowOut":["9.9.9.9/32"],"denyOut":["0.0.0.0/0"],"allowPublicTraffic":false,)"
+            R"("maskRequestHost":"h:${PORT}","httpsPorts":[8443,9443]})");
+}
+
+TEST(E2bCreates, TemplatesAreTheTeamsOwnOrPublic) {
+  World world;
+  EXPECT_EQ(world.ask("POST", "/v2/sandboxes", R"({"templateID":"base"})", world.blue).status,
+            201U);
+  EXPECT_EQ(world.ask("POST", "/v2/sandboxes", R"({"templateID":"own"})", world.blue).status, 201U);
+  EXPECT_EQ(
+      world.ask("POST", "/v2/sandboxes", R"({"templateID":"blue/own:default"})", world.blue).status,
+      201U);
+  EXPECT_EQ(
+      world.ask("POST", "/v2/sandboxes", R"({"templateID":"default/base"})", world.blue).status,
+      201U);
+  for (const char* foreign : {"private", "default/private", "nothing", "base:v2", "blue/base"}) {
+    const Answer answer = world.ask(
+        "POST", "/v2/sandboxes", R"({"templateID":")" + std::string(foreign) + "\"}", world.blue);
+    EXPECT_EQ(answer.status, 404U) << foreign;
+    EXPECT_EQ(answer.message(), "template '" + std::string(foreign) + "' not found");
+  }
+  EXPECT_EQ(world.ask("POST", "/v2/sandboxes", R"({"templateID":"a b"})").status, 400U);
+}
+
+TEST(E2bCreates, NobodyPutsHimselfInThePlaceOfAPublicTemplate) {
+  World world;
+  tenants::create_team(world.client(), "aaa", {});
+  world.add_template("aaa", "shared", R"({"hearth.dev/public":"true"})");
+  ASSERT_TRUE(eventually([&] {
+    return world.ask("POST", "/v2/sandboxes", R"({"templateID":"aaa/shared"})").status == 201;
+  }));
+  EXPECT_EQ(world.ask("POST", "/v2/sandboxes", R"({"templateID":"shared"})").status, 404U);
+}
+
+TEST(E2bCreates, TemplatesHaveMoreNames) {
+  World world;
+  world.add_template("default", "snap-1", "{}", R"({"hearth.dev/template-names":"my_alias:v1"})");
+  ASSERT_TRUE(eventually([&] {
+    return world.ask("POST", "/v2/sandboxes", R"({"templateID":"my_alias:v1"})").status == 201;
+  }));
+  EXPECT_EQ(world.ask("POST", "/v2/sandboxes", R"({"templateID":"my_alias"})").status, 404U);
+}
+
+TEST(E2bCreates, KeysAreAskedFor) {
+  World world;
+  EXPECT_EQ(world.ask("POST", "/v2/sandboxes", "{}", "").status, 401U);
+  EXPECT_EQ(world.ask("POST", "/v2/sandboxes", "{}", "e2b_" + std::string(40, '0')).status, 401U);
+  EXPECT_EQ(world.ask("GET", "/health", "", "").status, 204U);
+  EXPECT_EQ(world.ask("GET", "/nowhere").status, 404U);
+  EXPECT_EQ(world.ask("PUT", "/sandboxes").status, 405U);
+}
+
+TEST(E2bCreates, LimitsAreKept) {
+  World world;
+  const auto key = [&](const tenants::LimitChanges& limits) {
+    return world.keys.issue({.team = "blue", .name = "k", .limits = limits, .expires = {}}).key;
+  };
+  const std::string lifetime = key({.lifetime_seconds = 100});
+  const Answer late =
+      world.ask("POST", "/v2/sandboxes", R"({"templateID":"own","timeout":101})", lifetime);
+  EXPECT_EQ(late.status, 400U);
+  EXPECT_EQ(world.ask("POST", "/v2/sandboxes", R"({"templateID":"own"})", key({.cpu_millis = 1000}))
+                .status,
+            400U);
+  EXPECT_EQ(world.ask("POST", "/v2/sandboxes", R"({"templateID":"own"})", key({.memory_mib = 256}))
+                .status,
+            400U);
+  const std::string two = key({.sandboxes = 2});
+  world.create(R"({"templateID":"own"})", two);
+  const std::string second = world.create(R"({"templateID":"own"})", two);
+  EXPECT_EQ(world.ask("POST", "/v2/sandboxes", R"({"templateID":"own"})", two).status, 429U);
+  EXPECT_EQ(world.ask("DELETE", "/sandboxes/" + second, "", two).status, 204U);
+  world.create(R"({"templateID":"own"})", two);
+}
+
+TEST(E2bCreates, ARateIsKeptAndSaysWhenToComeAgain) {
+  World world;
+  const std::string slow =
+      world.keys
+          .issue({.team = "blue", .name = "k", .limits = {.creates_per_second = 1}, .expires = {}})
+          .key;
+  world.create(R"({"templateID":"own"})", slow);
+  const Answer refused = world.ask("POST", "/v2/sandboxes", R"({"templateID":"own"})", slow);
+  EXPECT_EQ(refused.status, 429U);
+  EXPECT_EQ(refused.headers.value("Retry-After"), "1");
+  world.clock.advance(std::chrono::seconds(1));
+  world.create(R"({"templateID":"own"})", slow);
+}
+
+TEST(E2bCreates, WhatFailsLeavesNothingBehind) {
+  World world;
+  const std::string member = world.add_member();
+  world.reach.fail("outfit");
+  EXPECT_EQ(world.ask("POST", "/v2/sandboxes", R"({"templateID":"base"})").status, 503U);
+  EXPECT_FALSE(world.exists(member));
+  EXPECT_EQ(world.ask("POST", "/v2/sandboxes", R"({"templateID":"base"})").status, 503U);
+  EXPECT_TRUE(world.client().list_all(client::kSandboxes, {}).items.empty());
+  EXPECT_EQ(model::to_text(world.ask("GET", "/v2/sandboxes").body), "[]");
+}
+
+TEST(E2bCreates, WhatDoesNotBecomeReadyIsRemoved) {
+  Options options = quick_options();
+  options.start_patience = std::chrono::milliseconds(50);
+  World world(options);
+  world.node.stop_working();
+  const Answer answer = world.ask("POST", "/v2/sandboxes", R"({"templateID":"base"})");
+  EXPECT_EQ(answer.status, 504U);
+  EXPECT_TRUE(world.client().list_all(client::kSandboxes, {}).items.empty());
+}
+
+TEST(E2bCreates, ABurstGetsDifferentSandboxes) {
+  World world;
+  std::set<std::string> members;
+  for (int i = 0; i < 4; ++i) members.insert(world.add_member());
+  std::mutex mutex;
+  std::set<std::string> given;
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 6; ++i)
+      threads.emplace_back([&] {
+        const std::string id = world.create();
+        const std::lock_guard lock(mutex);
+        given.insert(id);
+      });
+  }
+  EXPECT_EQ(given.size(), 6U);
+  EXPECT_TRUE(std::ranges::includes(given, members));
+  EXPECT_EQ(world.ask("GET", "/v2/sandboxes").headers.value("X-Total-Running"), "6");
+}
+
+}  // namespace
+}  // namespace hearth::e2b

@@ -1,0 +1,225 @@
+#include "e2b/pause.h"
+
+#include "e2b/outfitting.h"
+#include "e2b/state.h"
+#include "e2b/words.h"
+#include "e2b/world_testing.h"
+
+namespace hearth::e2b {
+namespace {
+
+using std::chrono::seconds;
+
+class E2bPauses : public testing::Test {
+ protected:
+  unsigned post(const std::string& id, const std::string& verb, std::string_view body = {}) {
+    last = world.ask("POST", "/sandboxes/" + id + "/" + verb, body);
+    return last.status;
+  }
+  std::string state(const std::string& id) {
+    return world.ask("GET", "/sandboxes/" + id).text("state");
+  }
+
+  World world;
+  Answer last;
+};
+
+TEST_F(E2bPauses, KeepMemory) {
+  const std::string id = world.create(R"({"templateID":"base","timeout":60})");
+  ASSERT_EQ(post(id, "pause"), 204U) << last.message();
+  EXPECT_EQ(state(id), "paused");
+  const Json paused = world.sandbox(id);
+  EXPECT_EQ(model::annotation_of(paused, model::kPauseAnnotation), "memory");
+  EXPECT_EQ(model::find(paused, {"spec", "shutdownTime"}), nullptr);
+  EXPECT_EQ(time_text(*end_at(paused)), time_text(world.clock.now()));
+  EXPECT_EQ(post(id, "pause"), 409U);
+  EXPECT_EQ(post(id, "timeout", R"({"timeout":1})"), 404U);
+
+  world.clock.advance(std::chrono::hours(48));
+  EXPECT_EQ(state(id), "paused") << "it has no end";
+  ASSERT_EQ(post(id, "connect", R"({"timeout":120})"), 201U) << last.message();
+  EXPECT_EQ(last.text("sandboxID"), id);
+  EXPECT_EQ(last.text("envdAccessToken"), world.tokens.envd_token(id));
+  EXPECT_EQ(state(id), "running");
+  const Json running = world.sandbox(id);
+  EXPECT_NE(model::find(running, {"spec", "shutdownTime"}), nullptr);
+  EXPECT_EQ(world.ask("GET", "/sandboxes/" + id).text("endAt"),
+            time_text(world.clock.now() + seconds(120)));
+  EXPECT_EQ(world.reach.outfits(id).size(), 1U) << "it is still the same container";
+}
+
+TEST_F(E2bPauses, AreListed) {
+  const std::string id = world.create();
+  ASSERT_EQ(post(id, "pause", R"({"memory":true})"), 204U);
+  EXPECT_EQ(world.ask("GET", "/v2/sandboxes?state=paused").body.as_array().size(), 1U);
+  EXPECT_EQ(world.ask("GET", "/v2/sandboxes?state=running").body.as_array().size(), 0U);
+  EXPECT_EQ(world.ask("GET", "/sandboxes").body.as_array().size(), 0U);
+}
+
+TEST_F(E2bPauses, ConnectOnlyExtends) {
+  const std::string id = world.create(R"({"templateID":"base","timeout":60})");
+  const auto end = [&] { return world.ask("GET", "/sandboxes/" + id).text("endAt"); };
+  EXPECT_EQ(post(id, "connect", R"({"timeout":10})"), 200U);
+  EXPECT_EQ(end(), time_text(world.clock.now() + seconds(60)));
+  EXPECT_EQ(world.ask("POST", "/v2/sandboxes/" + id + "/connect").status, 200U);
+  EXPECT_EQ(end(), time_text(world.clock.now() + seconds(300)));
+  EXPECT_EQ(post(id, "connect"), 400U) << "the first generation always says for how long";
+  EXPECT_EQ(post(id, "connect", R"({"timeout":0})"), 400U);
+  EXPECT_EQ(post(id, "connect", R"({"timeout":86401})"), 400U);
+  EXPECT_EQ(post("i0", "connect", R"({"timeout":10})"), 404U);
+}
+
+TEST_F(E2bPauses, ResumeTheOldWay) {
+  const std::string id = world.create();
+  EXPECT_EQ(post(id, "resume"), 409U);
+  ASSERT_EQ(post(id, "pause"), 204U);
+  EXPECT_EQ(post(id, "resume", R"({"timeout":0})"), 400U);
+  ASSERT_EQ(post(id, "resume", R"({"autoPause":false})"), 201U);
+  EXPECT_EQ(world.ask("GET", "/sandboxes/" + id).text("endAt"),
+            time_text(world.clock.now() + seconds(15)));
+  EXPECT_EQ(post("i0", "resume"), 404U);
+  EXPECT_EQ(post("i0", "pause"), 404U);
+}
+
+TEST_F(E2bPauses, KeepFilesAlone) {
+  const std::string id = world.create(R"({"templateID":"base","envVars":{"A":"1"}})");
+  ASSERT_EQ(post(id, "pause", R"({"memory":false})"), 204U) << last.message();
+  EXPECT_EQ(state(id), "paused");
+  ASSERT_EQ(world.reach.images().size(), 1U);
+  const std::string image = world.reach.images().begin()->first;
+  const Json paused = world.sandbox(id);
+  EXPECT_EQ(model::text_at(paused, {"spec", "operatingMode"}), "Suspended");
+  const Json& container = paused.at_pointer("/spec/podTemplate/spec/containers/0");
+  EXPECT_EQ(model::text_at(container, {"image"}), image);
+  EXPECT_EQ(model::text_at(container, {"imagePullPolicy"}), "Never");
+  EXPECT_EQ(model::text_at(container, {"name"}), "main");
+  EXPECT_FALSE(world.client().find(client::kPods, "default", id));
+
+  ASSERT_EQ(world.ask("POST", "/v2/sandboxes/" + id + "/connect").status, 201U);
+  EXPECT_EQ(state(id), "running");
+  const auto outfits = world.reach.outfits(id);
+  ASSERT_EQ(outfits.size(), 2U) << "another pod, and the same belongings";
+  EXPECT_EQ(outfits[0].environment, outfits[1].environment);
+  EXPECT_EQ(outfits[0].token, outfits[1].token);
+
+  ASSERT_EQ(post(id, "pause", R"({"memory":false})"), 204U);
+  ASSERT_EQ(world.reach.images().size(), 1U) << "the image of the first pause has gone";
+  EXPECT_NE(world.reach.images().begin()->first, image);
+  EXPECT_EQ(world.ask("DELETE", "/sandboxes/" + id).status, 204U);
+  EXPECT_TRUE(eventually([&] { return world.reach.images().empty(); }));
+}
+
+TEST_F(E2bPauses, MemoryCanBeLetGoWhenItGoesOn) {
+  const std::string id = world.create();
+  ASSERT_EQ(post(id, "pause"), 204U);
+  ASSERT_EQ(post(id, "connect", R"({"timeout":60,"memory":false})"), 201U) << last.message();
+  EXPECT_EQ(state(id), "running");
+  EXPECT_EQ(world.reach.images().size(), 1U);
+  EXPECT_EQ(world.reach.outfits(id).size(), 2U);
+  EXPECT_EQ(post(id, "connect", R"({"timeout":60,"memory":false})"), 200U) << "it runs: no matter";
+  EXPECT_EQ(world.reach.outfits(id).size(), 2U);
+}
+
+TEST_F(E2bPauses, APauseThatFailsIsTakenBack) {
+  const std::string id = world.create(R"({"templateID":"base","timeout":60})");
+  world.reach.fail("commit");
+  EXPECT_EQ(post(id, "pause", R"({"memory":false})"), 503U);
+  EXPECT_EQ(state(id), "running");
+  EXPECT_NE(model::find(world.sandbox(id), {"spec", "shutdownTime"}), nullptr);
+  EXPECT_TRUE(world.reach.images().empty());
+}
+
+TEST_F(E2bPauses, AtTheEndOfItsTime) {
+  const std::string id = world.create(R"({"templateID":"base","timeout":60,"autoPause":true})");
+  EXPECT_EQ(model::find(world.sandbox(id), {"spec", "shutdownTime"}), nullptr);
+  EXPECT_EQ(post(id, "timeout", R"({"timeout":0})"), 204U);
+  EXPECT_TRUE(eventually([&] { return state(id) == "paused"; }));
+  ASSERT_EQ(post(id, "connect", R"({"timeout":60})"), 201U);
+  EXPECT_EQ(model::find(world.sandbox(id), {"spec", "shutdownTime"}), nullptr);
+}
+
+TEST_F(E2bPauses, AtTheEndOfItsTimeWithoutMemory) {
+  const std::string id = world.create(
+      R"({"templateID":"base","timeout":60,"autoPause":true,"autoPauseMemory":false})");
+  EXPECT_EQ(post(id, "timeout", R"({"timeout":0})"), 204U);
+  EXPECT_TRUE(eventually([&] { return state(id) == "paused"; }));
+  EXPECT_EQ(world.reach.images().size(), 1U);
+}
+
+TEST_F(E2bPauses, CountNoMoreAmongThoseThatRun) {
+  const std::string key =
+      world.keys.issue({.team = "blue", .name = "k", .limits = {.sandboxes = 1}, .expires = {}})
+          .key;
+  const std::string id = world.create(R"({"templateID":"own"})", key);
+  ASSERT_EQ(world.ask("POST", "/sandboxes/" + id + "/pause", "", key).status, 204U);
+  const std::string other = world.create(R"({"templateID":"own"})", key);
+  EXPECT_EQ(world.ask("POST", "/v2/sandboxes/" + id + "/connect", "", key).status, 429U);
+  EXPECT_EQ(world.ask("DELETE", "/sandboxes/" + other, "", key).status, 204U);
+  EXPECT_EQ(world.ask("POST", "/v2/sandboxes/" + id + "/connect", "", key).status, 201U);
+}
+
+TEST_F(E2bPauses, WakeWhenSomebodyKnocks) {
+  const std::string id = world.create(
+      R"({"templateID":"base","timeout":77,"autoPause":true,"autoResume":{"enabled":true}})");
+  const model::Key key{"default", id};
+  world.api->wake(key);  // it runs: nothing happens
+  ASSERT_EQ(post(id, "pause"), 204U);
+  {
+    std::vector<std::jthread> knocks;
+    for (int i = 0; i < 4; ++i) knocks.emplace_back([&] { world.api->wake(key); });
+  }
+  EXPECT_EQ(state(id), "running");
+  EXPECT_EQ(world.ask("GET", "/sandboxes/" + id).text("endAt"),
+            time_text(world.clock.now() + seconds(77)));
+  const std::string sleeper = world.create();
+  ASSERT_EQ(post(sleeper, "pause"), 204U);
+  const auto code_of = [&](const model::Key& which) {
+    try {
+      world.api->wake(which);
+    } catch (const Error& error) {
+      return error.code();
+    }
+    return Code::internal;
+  };
+  EXPECT_EQ(code_of({"default", sleeper}), Code::forbidden);
+  EXPECT_EQ(code_of({"default", "i0"}), Code::not_found);
+}
+
+TEST_F(E2bPauses, AContainerThatBeganAnewGetsItsOutfitAgain) {
+  const std::string id = world.create(R"({"templateID":"base","envVars":{"A":"1"}})");
+  ASSERT_EQ(world.reach.outfits(id).size(), 1U);
+  world.node.restart_container("default", id);
+  ASSERT_TRUE(eventually([&] { return world.reach.outfits(id).size() == 2; }));
+  const auto outfits = world.reach.outfits(id);
+  EXPECT_EQ(outfits[0].environment, outfits[1].environment);
+  EXPECT_EQ(outfits[0].token, outfits[1].token);
+}
+
+TEST_F(E2bPauses, AnotherEngineKnowsItAll) {
+  const std::string id = world.create(R"({"templateID":"base","envVars":{"A":"1"}})");
+  const std::string paused = world.create(R"({"templateID":"base","metadata":{"x":"y"}})");
+  ASSERT_EQ(post(paused, "pause", R"({"memory":false})"), 204U);
+  world.restart();
+  EXPECT_EQ(state(id), "running");
+  EXPECT_EQ(state(paused), "paused");
+  ASSERT_TRUE(eventually([&] { return world.reach.outfits(id).size() == 2; }))
+      << "it cannot know that it was given already, and gives it again";
+  ASSERT_EQ(post(paused, "connect", R"({"timeout":60})"), 201U) << last.message();
+  EXPECT_EQ(world.ask("GET", "/sandboxes/" + paused).body.at("metadata").at("x").as_string(), "y");
+}
+
+TEST_F(E2bPauses, WhatFailsToGoOnStaysPaused) {
+  Options options = quick_options();
+  options.start_patience = std::chrono::milliseconds(50);
+  world.restart(options);
+  const std::string id = world.create();
+  ASSERT_EQ(post(id, "pause", R"({"memory":false})"), 204U) << last.message();
+  world.node.stop_working();
+  EXPECT_EQ(post(id, "connect", R"({"timeout":60})"), 504U);
+  EXPECT_TRUE(eventually([&] { return state(id) == "paused"; }));
+  EXPECT_EQ(model::find(world.sandbox(id), {"spec", "shutdownTime"}), nullptr);
+  EXPECT_EQ(model::text_at(world.sandbox(id), {"spec", "operatingMode"}), "Suspended");
+}
+
+}  // namespace
+}  // namespace hearth::e2b
