@@ -118,7 +118,7 @@ std::optional<Json> adopt(Core& core, const Birth& birth, pool::Hold hold) {
 Json cold_sandbox(const Birth& birth) {
   const std::string id = new_sandbox_id();
   const std::string hash = model::name_hash(birth.template_id);
-  Json spec = birth.spec;
+  Json spec = birth.spec();
   model::make_object_at(spec, {"podTemplate", "metadata", "labels"})[model::kTemplateRefHashLabel] =
       hash;
   Json made = JsonObject{

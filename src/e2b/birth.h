@@ -8,6 +8,7 @@
 // here is deleted at once.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -20,7 +21,7 @@ namespace hearth::e2b {
 struct Birth {
   std::string ns;
   std::string template_id;         // as it is shown
-  Json spec;                       // of a cold one: podTemplate and the rest of a blueprint
+  std::function<Json()> spec;      // of a cold one: podTemplate and the rest of a blueprint
   std::optional<model::Key> pool;  // where a warm one may be taken from
   std::string tenant;              // whom the allocator is fair to
   // A merge patch of a Sandbox: labels, annotations, its end. See marks_of.

@@ -23,17 +23,18 @@ void check_size(const Core& core, const tenants::KeyHolder& holder, const Json& 
 }
 
 Birth birth_of(const Core& core, const tenants::KeyHolder& holder, const CreateRequest& request,
-               const Json& sandbox_template) {
-  const std::string_view id = template_id(sandbox_template);
-  Birth birth{.ns = holder.ns,
-              .template_id = std::string(id),
-              .spec = controllers::blueprint_of(sandbox_template).spec,
-              .pool = {},
-              .tenant = holder.team,
-              .marks = marks_of(request, id, core.now()),
-              .environment = request.environment};
-  if (model::namespace_of(sandbox_template) == holder.ns)
-    birth.pool = find_pool(core, sandbox_template);
+               const Object& sandbox_template) {
+  const std::string_view id = template_id(*sandbox_template);
+  Birth birth{
+      .ns = holder.ns,
+      .template_id = std::string(id),
+      .spec = [sandbox_template] { return controllers::blueprint_of(*sandbox_template).spec; },
+      .pool = {},
+      .tenant = holder.team,
+      .marks = marks_of(request, id, core.now()),
+      .environment = request.environment};
+  if (model::namespace_of(*sandbox_template) == holder.ns)
+    birth.pool = find_pool(core, *sandbox_template);
   return birth;
 }
 
@@ -44,7 +45,7 @@ http::Response create(Core& core, const Call& call, Generation generation) {
   check_size(core, call.holder, *sandbox_template);
   core.rates.admit(call.holder);
   const Census::Place place = core.census.admit(call.holder);
-  const Json made = give_birth(core, birth_of(core, call.holder, request, *sandbox_template));
+  const Json made = give_birth(core, birth_of(core, call.holder, request, sandbox_template));
   return answer_json(201, sandbox_answer(core, made));
 }
 

@@ -116,22 +116,13 @@ class FakeReach final : public pool::Reach {
 // Runs pods, freezes them, and lets them go.
 class FakeNode {
  public:
-  explicit FakeNode(client::Client& client)
-      : client_(client), pods_(client, client::kPods), sandboxes_(client, client::kSandboxes) {
+  explicit FakeNode(client::Client& client) : client_(client), pods_(client, client::kPods) {
     pods_.add_handlers({.on_add = [this](const Object& pod) { attend(*pod); },
                         .on_update = [this](const Object&, const Object& pod) { attend(*pod); },
                         .on_delete = {}});
-    sandboxes_.add_handlers(
-        {.on_add = {},
-         .on_update = [this](const Object&, const Object& sandbox) { mirror(*sandbox); },
-         .on_delete = {}});
     pods_.start();
-    sandboxes_.start();
   }
-  ~FakeNode() {
-    pods_.stop();
-    sandboxes_.stop();
-  }
+  ~FakeNode() { pods_.stop(); }
 
   // From now on new pods stay as they are, and nothing is frozen.
   void stop_working() { is_lazy_ = true; }
@@ -151,6 +142,8 @@ class FakeNode {
                        {.propagation = {}, .uid = {}, .resource_version = {}, .grace_seconds = 0});
       } else if (!is_lazy_ && model::text_at(pod, {"status", "phase"}) != "Running") {
         run(pod, std::string(model::uid_of(pod)));
+      } else if (!is_lazy_) {
+        freeze(pod);
       }
     } catch (const Error&) {
       // It went meanwhile.
@@ -170,31 +163,20 @@ class FakeNode {
     client_.patch(client::kPods, model::namespace_of(pod), model::name_of(pod),
                   client::PatchKind::merge, status, {.subresource = "status"});
   }
-  void mirror(const Json& sandbox) {
-    const bool wanted = !model::annotation_of(sandbox, model::kPauseAnnotation).empty();
-    if (is_lazy_ || wanted == model::is_condition_true(sandbox, model::kPausedCondition)) return;
-    const auto* there = model::array_at(sandbox, {"status", "conditions"});
-    model::JsonArray conditions = there ? *there : model::JsonArray();
-    model::set_condition(conditions,
-                         {.type = std::string(model::kPausedCondition),
-                          .status = wanted ? "True" : "False",
-                          .reason = "Test",
-                          .message = "",
-                          .observed_generation = 0},
-                         SystemClock().now());
-    try {
-      client_.patch(client::kSandboxes, model::namespace_of(sandbox), model::name_of(sandbox),
-                    client::PatchKind::merge,
-                    JsonObject{{"status", JsonObject{{"conditions", std::move(conditions)}}}},
-                    {.subresource = "status"});
-    } catch (const Error&) {
-      // It went meanwhile.
-    }
+  // It stands still as long as its annotation says so.
+  void freeze(const Json& pod) {
+    const bool is_wanted = !model::annotation_of(pod, model::kPauseAnnotation).empty();
+    if (is_wanted == model::is_condition_true(pod, model::kPausedCondition)) return;
+    const Json conditions = json(is_wanted ? R"([{"type":"Ready","status":"False"},
+                                        {"type":"hearth.dev/Paused","status":"True"}])"
+                                           : R"([{"type":"Ready","status":"True"}])");
+    client_.patch(
+        client::kPods, model::namespace_of(pod), model::name_of(pod), client::PatchKind::merge,
+        JsonObject{{"status", JsonObject{{"conditions", conditions}}}}, {.subresource = "status"});
   }
 
   client::Client& client_;
   client::WatchCache pods_;
-  client::WatchCache sandboxes_;
   std::atomic<bool> is_lazy_ = false;
   int restarts_ = 0;
 };
