@@ -10,10 +10,12 @@
 #include "client/kinds.h"
 #include "controllers/sandbox_pod.h"
 #include "e2b/answers.h"
+#include "e2b/init_outfitter.h"
 #include "e2b/state.h"
 #include "e2b/words.h"
 #include "model/front_door.h"
 #include "model/status.h"
+#include "pool/reach.h"
 #include "reconcile/manager.h"
 
 namespace hearth::e2b {
@@ -54,7 +56,11 @@ Core::Core(const Parts& given, Options wanted)
       sandbox_waits(sandboxes),
       pod_waits(pods),
       census(sandboxes),
-      rates(given.clock) {}
+      rates(given.clock),
+      own_outfitter_(given.reach ? nullptr : std::make_unique<InitOutfitter>(options.envd_port)),
+      outfitter_(given.reach ? static_cast<pool::Outfitter*>(given.reach) : own_outfitter_.get()) {}
+
+Core::~Core() = default;
 
 Object Core::find_sandbox(std::string_view ns, std::string_view name) const {
   Object found = sandboxes.find(ns, name);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,7 @@ class Registry;
 }
 namespace hearth::pool {
 class Allocator;
+class Outfitter;
 class Reach;
 }  // namespace hearth::pool
 namespace hearth::reconcile {
@@ -46,7 +48,8 @@ struct Options {
   // What is shown of sandboxes whose template sets no limits: the machine's.
   std::int64_t cpu_count = 0;  // 0: ask the machine
   std::int64_t memory_mib = 0;
-  unsigned workers = 96;  // each waits for one request: a write, a start
+  std::uint16_t envd_port = 49'983;  // of pods, where there is no Reach
+  unsigned workers = 96;             // each waits for one request: a write, a start
 };
 
 // All must outlive the Api.
@@ -55,7 +58,8 @@ struct Parts {
   // Its caches have not been started yet.
   reconcile::Manager& manager;
   pool::Allocator* allocator = nullptr;  // null: every sandbox starts cold
-  // Null: nobody reaches into sandboxes here. Then they have no variables and no token.
+  // Null: no node agent of this process has the sandboxes. Then they are told by their envd, and
+  // neither pausing without memory nor rules of egress are offered.
   pool::Reach* reach = nullptr;
   tenants::ApiKeys& keys;
   const tenants::SandboxTokens& tokens;
@@ -65,6 +69,9 @@ struct Parts {
 
 struct Core {
   Core(const Parts& given, Options wanted);
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+  ~Core();
 
   // The sandbox with this id (the path's `{id}`) of that namespace. Throws Refusal: 400 for what
   // can be no id, 404.
@@ -82,6 +89,8 @@ struct Core {
   // Returns when the cache shows what was written.
   void settle(const Json& written);
   Time now() const { return parts.clock.now(); }
+  // The Reach, or who stands in for it.
+  pool::Outfitter& outfitter() const { return *outfitter_; }
 
   const Parts parts;
   const Options options;
@@ -95,6 +104,10 @@ struct Core {
   Rates rates;
   Turns turns;
   Outfitted outfitted;
+
+ private:
+  std::unique_ptr<pool::Outfitter> own_outfitter_;  // null with a Reach
+  pool::Outfitter* outfitter_;
 };
 
 // Throws Refusal(400) for more than the holder may ask for.

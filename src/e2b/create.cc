@@ -41,6 +41,8 @@ Birth birth_of(const Core& core, const tenants::KeyHolder& holder, const CreateR
 http::Response create(Core& core, const Call& call, Generation generation) {
   const CreateRequest request = parse_create(call.body(), generation);
   check_timeout(call.holder, request.timeout_seconds);
+  if (core.parts.reach == nullptr && !request.network.egress.is_open())
+    refuse_unoffered("limiting whom a sandbox may talk to", "give its template a NetworkPolicy");
   const Object sandbox_template = get_template(core, call.holder, request.template_reference);
   check_size(core, call.holder, *sandbox_template);
   core.rates.admit(call.holder);

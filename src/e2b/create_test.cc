@@ -3,6 +3,7 @@
 #include "base/base64.h"
 #include "base/time_text.h"
 #include "e2b/world_testing.h"
+#include "net/server.h"
 
 namespace hearth::e2b {
 namespace {
@@ -248,6 +249,33 @@ TEST(E2bCreates, ABurstGetsDifferentSandboxes) {
   EXPECT_EQ(given.size(), 6U);
   EXPECT_TRUE(std::ranges::includes(given, members));
   EXPECT_EQ(world.ask("GET", "/v2/sandboxes").headers.value("X-Total-Running"), "6");
+}
+
+TEST(E2bCreates, WithoutANodeAgentEnvdIsTold) {
+  std::mutex mutex;
+  std::vector<http::Request> told;
+  net::Router envd;
+  envd.add("POST", "/init", [&](const http::Request& request) {
+    const std::lock_guard lock(mutex);
+    told.push_back(request);
+    return http::Response{.status = 204};
+  });
+  net::Server server({}, std::move(envd));
+  server.start();
+  Options options = quick_options();
+  options.envd_port = server.port();
+  World world(options, /*has_reach=*/false);
+  const std::string id = world.create(R"({"templateID":"base","envVars":{"A":"1"}})");
+  ASSERT_EQ(told.size(), 1U);
+  const Json said = json(told[0].body);
+  EXPECT_EQ(model::text_at(said, {"accessToken"}), world.tokens.envd_token(id));
+  EXPECT_EQ(model::text_at(said, {"envVars", "A"}), "1");
+  EXPECT_EQ(model::text_at(said, {"envVars", "E2B_SANDBOX_ID"}), id);
+  EXPECT_EQ(
+      world.ask("POST", "/v2/sandboxes", R"({"templateID":"base","allow_internet_access":false})")
+          .status,
+      501U);
+  EXPECT_EQ(world.ask("POST", "/sandboxes/" + id + "/pause", R"({"memory":false})").status, 501U);
 }
 
 }  // namespace

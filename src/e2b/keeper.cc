@@ -82,9 +82,8 @@ reconcile::Next Keeper::reconcile(const model::Key& key) {
 }
 
 void Keeper::keep_outfit(const Json& sandbox) {
-  if (core_.parts.reach == nullptr) return;
   const Object pod = core_.find_pod(sandbox);
-  if (!pod || model::is_deleting(*pod) || !core_.parts.reach->can_outfit(*pod)) return;
+  if (!pod || model::is_deleting(*pod) || !core_.outfitter().can_outfit(*pod)) return;
   if (core_.outfitted.has(model::key_of(sandbox), container_of(*pod))) return;
   outfit_pod(core_, sandbox, *pod, read_environment(core_, sandbox));
 }

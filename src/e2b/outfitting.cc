@@ -32,11 +32,6 @@ std::string_view why_not_ready(const Object& sandbox) {
   return message.empty() ? "nothing is known of it yet" : message;
 }
 
-bool can_reach(Core& core, const Json& pod) {
-  if (core.parts.reach == nullptr) return !container_of(pod).empty();
-  return core.parts.reach->can_outfit(pod);
-}
-
 }  // namespace
 
 std::string environment_secret_name(std::string_view id) {
@@ -97,7 +92,7 @@ Object wait_for_pod(Core& core, const Json& sandbox, Duration patience) {
                        std::string(controllers::pod_name_of(sandbox))};
   const auto is_here = [&](const Json* pod) {
     return pod != nullptr && !model::is_deleting(*pod) && model::is_controlled_by(*pod, uid) &&
-           can_reach(core, *pod);
+           core.outfitter().can_outfit(*pod);
   };
   const auto found = core.pod_waits.until(key, is_here, patience);
   if (!found)
@@ -127,11 +122,10 @@ void outfit_pod(Core& core, const Json& sandbox, const Json& pod, const Texts& e
   const model::Key key = model::key_of(sandbox);
   const std::string_view container = container_of(pod);
   if (core.outfitted.has(key, container)) return;
-  if (core.parts.reach == nullptr)
-    fail(Code::unavailable, "nobody here can reach into sandbox '{}'", key.name);
-  core.parts.reach->outfit(pod, outfit_of(core, sandbox, environment));
+  core.outfitter().outfit(pod, outfit_of(core, sandbox, environment));
   const pool::Egress egress = egress_of(sandbox);
-  if (!egress.allow.empty() || !egress.deny.empty()) core.parts.reach->set_egress(pod, egress);
+  const bool is_restricted = !egress.allow.empty() || !egress.deny.empty();
+  if (is_restricted && core.parts.reach != nullptr) core.parts.reach->set_egress(pod, egress);
   core.outfitted.remember(key, container);
 }
 

@@ -150,8 +150,8 @@ class FakeNode {
     }
   }
   void run(const Json& pod, const std::string& container) {
-    Json status = json(R"({"status":{"phase":"Running","podIP":"10.1.2.3",
-        "podIPs":[{"ip":"10.1.2.3"}],"conditions":[{"type":"Ready","status":"True"}]}})");
+    Json status = json(R"({"status":{"phase":"Running","podIP":"127.0.0.1",
+        "podIPs":[{"ip":"127.0.0.1"}],"conditions":[{"type":"Ready","status":"True"}]}})");
     status.at("status").as_object()["containerStatuses"] =
         model::JsonArray{JsonObject{{"name", "main"},
                                     {"image", "x"},
