@@ -8,7 +8,9 @@
 #include "e2b/birth.h"
 #include "e2b/keeper.h"
 #include "e2b/pause.h"
+#include "e2b/kept_images.h"
 #include "e2b/routes.h"
+#include "e2b/sampler.h"
 #include "e2b/template_reference.h"
 #include "net/server.h"
 #include "net/workers.h"
@@ -25,7 +27,11 @@ constexpr std::size_t kMostConnections = 8192;
 
 struct Api::State {
   State(const Parts& parts, Options options)
-      : core(parts, std::move(options)), keeper(core), workers(core.options.workers, kMostWaiting) {
+      : core(parts, std::move(options)),
+        keeper(core),
+        images(core),
+        sampler(core),
+        workers(core.options.workers, kMostWaiting) {
     index_templates(core.templates);
     index_pools(core.pools);
     keeper.add_to(parts.manager);
@@ -44,6 +50,14 @@ struct Api::State {
     add_list_routes(routes, core);
     add_life_routes(routes, core);
     add_pause_routes(routes, core);
+    add_fork_routes(routes, core, images);
+    add_snapshot_routes(routes, core, images);
+    add_metrics_routes(routes, core, sampler);
+    add_log_routes(routes, core);
+    add_network_routes(routes, core);
+    add_template_routes(routes, core);
+    add_team_routes(routes, core);
+    add_unoffered_routes(routes);
     return made;
   }
 
@@ -55,6 +69,8 @@ struct Api::State {
 
   Core core;
   Keeper keeper;
+  KeptImages images;
+  Sampler sampler;
   net::Workers workers;
   std::vector<std::unique_ptr<net::Server>> servers;
 };
@@ -67,6 +83,7 @@ Api::~Api() {
 }
 
 void Api::start(const Listening& listening) {
+  state_->sampler.start();
   if (!listening.unix_path.empty()) {
     net::ServerOptions options;
     options.unix_path = listening.unix_path;
@@ -82,8 +99,15 @@ void Api::start(const Listening& listening) {
 void Api::stop() {
   state_->core.sandbox_waits.stop();
   state_->core.pod_waits.stop();
+  state_->core.template_waits.stop();
   for (const auto& server : state_->servers) server->stop();
   state_->servers.clear();
+  state_->sampler.stop();
+  state_->images.stop();
+}
+
+void Api::sample() {
+  state_->sampler.sample();
 }
 
 void Api::wake(const model::Key& key) {

@@ -43,6 +43,9 @@ class Api {
   // forbidden (it does not wake by itself), exhausted (its team runs as many as it may), timeout.
   void wake(const model::Key& key);
 
+  // One look at what sandboxes use. After start() it happens by itself, every few seconds.
+  void sample();
+
   // Every route, for tests and for those who serve it themselves. It must not outlive this.
   net::Router router();
 

@@ -55,6 +55,7 @@ Core::Core(const Parts& given, Options wanted)
       pools(given.manager.cache(client::kSandboxWarmPools)),
       sandbox_waits(sandboxes),
       pod_waits(pods),
+      template_waits(templates),
       census(sandboxes),
       rates(given.clock),
       own_outfitter_(given.reach ? nullptr : std::make_unique<InitOutfitter>(options.envd_port)),

@@ -100,6 +100,7 @@ struct Core {
   client::WatchCache& pools;
   CacheWaits sandbox_waits;
   CacheWaits pod_waits;
+  CacheWaits template_waits;
   Census census;
   Rates rates;
   Turns turns;

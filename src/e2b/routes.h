@@ -18,6 +18,9 @@
 
 namespace hearth::e2b {
 
+class KeptImages;
+class Sampler;
+
 // A request of somebody we know.
 struct Call {
   const http::Request& request;
@@ -69,5 +72,13 @@ void add_create_routes(Routes& routes, Core& core);
 void add_list_routes(Routes& routes, Core& core);
 void add_life_routes(Routes& routes, Core& core);
 void add_pause_routes(Routes& routes, Core& core);
+void add_fork_routes(Routes& routes, Core& core, KeptImages& images);
+void add_snapshot_routes(Routes& routes, Core& core, KeptImages& images);
+void add_metrics_routes(Routes& routes, Core& core, const Sampler& sampler);
+void add_log_routes(Routes& routes, Core& core);
+void add_network_routes(Routes& routes, Core& core);
+void add_template_routes(Routes& routes, Core& core);
+void add_team_routes(Routes& routes, Core& core);
+void add_unoffered_routes(Routes& routes);
 
 }  // namespace hearth::e2b

@@ -1,0 +1,150 @@
+#include "e2b/kept_images.h"
+
+#include <array>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/on_failure.h"
+#include "controllers/sandbox_pod.h"
+#include "e2b/answers.h"
+#include "e2b/outfitting.h"
+#include "e2b/state.h"
+#include "pool/reach.h"
+
+namespace hearth::e2b {
+namespace {
+
+constexpr std::string_view kPrefix = "hearth.dev/e2b/kept/";
+// What runs has a pod; its cache may be a moment behind.
+constexpr Duration kPodPatience = std::chrono::seconds(5);
+// What a Sandbox has of its own, besides its life.
+constexpr std::array<std::string_view, 3> kCopied = {"podTemplate", "volumeClaimTemplates",
+                                                     "service"};
+
+// The one of ours that an object names; empty for none. Others' images are none of our business.
+std::string image_of(const Json& object) {
+  const auto* containers = model::array_at(object, {"spec", "podTemplate", "spec", "containers"});
+  if (containers == nullptr || containers->empty()) return {};
+  const std::string_view image = model::text_at(containers->front(), {"image"});
+  return image.starts_with(kPrefix) ? std::string(image) : std::string();
+}
+
+template <typename IsSystem>
+void drop_system_keys(Json& metadata, std::string_view field, IsSystem is_system) {
+  Json* all = model::find(metadata, {field});
+  if (all == nullptr || !all->is_object()) return;
+  JsonObject& keys = all->get_object();
+  for (auto each = keys.begin(); each != keys.end();)
+    each = is_system(each->key()) ? keys.erase(each) : each + 1;
+}
+
+}  // namespace
+
+KeptImages::KeptImages(Core& core) : core_(core) {
+  const client::CacheHandlers handlers{
+      .on_add = [this](const Object& now) { hold(image_of(*now)); },
+      .on_update =
+          [this](const Object& before, const Object& now) {
+            // First the new, so that the same one is never without.
+            hold(image_of(*now));
+            release(image_of(*before));
+          },
+      .on_delete = [this](const Object& last) { release(image_of(*last)); },
+  };
+  core.sandboxes.add_handlers(handlers);
+  core.templates.add_handlers(handlers);
+  remover_ = std::thread([this] { run(); });
+}
+
+KeptImages::~KeptImages() {
+  stop();
+}
+
+void KeptImages::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_stopped_ = true;
+    changed_.notify_all();
+  }
+  if (remover_.joinable()) remover_.join();
+}
+
+KeptImages::Pin KeptImages::commit(const Json& pod) {
+  if (core_.parts.reach == nullptr)
+    refuse_unoffered("making an image of a sandbox", "this engine cannot reach into its sandboxes");
+  std::string name = std::string(kPrefix) + new_sandbox_id();
+  hold(name);
+  // What is there of it when it fails half-way goes as well.
+  OnFailure undo([&] { release(name); });
+  core_.parts.reach->commit(pod, name);
+  undo.release();
+  return {*this, std::move(name)};
+}
+
+void KeptImages::hold(const std::string& name) {
+  if (name.empty()) return;
+  const std::lock_guard lock(mutex_);
+  ++uses_[name];
+}
+
+void KeptImages::release(const std::string& name) {
+  if (name.empty()) return;
+  const std::lock_guard lock(mutex_);
+  const auto found = uses_.find(name);
+  if (found == uses_.end() || --found->second > 0) return;
+  uses_.erase(found);
+  leftovers_.push_back(name);
+  changed_.notify_all();
+}
+
+void KeptImages::run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return is_stopped_ || !leftovers_.empty(); });
+    if (is_stopped_) return;
+    const std::string name = std::move(leftovers_.front());
+    leftovers_.pop_front();
+    // Somebody wrote an object with it meanwhile.
+    if (uses_.contains(name) || core_.parts.reach == nullptr) continue;
+    lock.unlock();
+    try {
+      core_.parts.reach->remove_image(name);
+    } catch (const std::exception& error) {
+      log::warning("an image that nothing uses stays", {{"image", name}, {"error", error.what()}});
+    }
+    lock.lock();
+  }
+}
+
+KeptFiles keep_files(Core& core, KeptImages& images, const Call& call) {
+  const auto turn = core.turns.take(model::key_of(*call.sandbox(core)));
+  Object sandbox = call.sandbox(core);
+  if (state_of(*sandbox) != State::running)
+    refuse(409, "sandbox '{}' does not run; resume it first", model::name_of(*sandbox));
+  Object pod = wait_for_pod(core, *sandbox, kPodPatience);
+  return {sandbox, pod, images.commit(*pod)};
+}
+
+Json spec_from_image(const Json& sandbox, const Json& pod, std::string_view image) {
+  Json spec = JsonObject();
+  for (const std::string_view field : kCopied)
+    if (const Json* value = model::find(sandbox, {"spec", field}))
+      spec.get_object()[field] = *value;
+  if (Json* metadata = model::find(spec, {"podTemplate", "metadata"})) {
+    drop_system_keys(*metadata, "labels", controllers::is_system_label);
+    drop_system_keys(*metadata, "annotations", controllers::is_system_annotation);
+  }
+  JsonObject& pod_spec = model::make_object_at(spec, {"podTemplate", "spec"});
+  Json* containers = pod_spec.if_contains("containers");
+  if (containers == nullptr || !containers->is_array() || containers->get_array().empty())
+    fail(Code::invalid, "sandbox '{}' has no container", model::name_of(sandbox));
+  JsonObject& first = containers->get_array().front().as_object();
+  first["image"] = image;
+  // Nobody can pull it, and it is there and nowhere else.
+  first["imagePullPolicy"] = "Never";
+  if (const auto node = model::text_at(pod, {"spec", "nodeName"}); !node.empty())
+    pod_spec["nodeName"] = node;
+  return spec;
+}
+
+}  // namespace hearth::e2b

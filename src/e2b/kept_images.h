@@ -1,0 +1,81 @@
+// Images that snapshots and forks are made of. Nobody else names them: they go with the last
+// Sandbox or SandboxTemplate that does.
+//
+// Counted from what the caches show. An image that lost its last object while no process of ours
+// ran stays behind.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "client/watch_cache.h"
+#include "e2b/routes.h"
+#include "model/json.h"
+
+namespace hearth::e2b {
+
+// Thread-safe.
+class KeptImages {
+ public:
+  // Before the core's caches start. The core must outlive it. A thread of its own removes.
+  explicit KeptImages(Core& core);
+  KeptImages(const KeptImages&) = delete;
+  KeptImages& operator=(const KeptImages&) = delete;
+  ~KeptImages();
+
+  // Idempotent. What waits to be removed stays.
+  void stop();
+
+  // Holds an image until objects that name it are there, or nothing will.
+  class Pin {
+   public:
+    Pin(KeptImages& images, std::string name) : images_(&images), name_(std::move(name)) {}
+    Pin(const Pin&) = delete;
+    Pin& operator=(const Pin&) = delete;
+    ~Pin() { images_->release(name_); }
+
+    const std::string& name() const { return name_; }
+
+   private:
+    KeptImages* images_;
+    std::string name_;
+  };
+
+  // The files of a sandbox that runs, in the pod, as an image of a new name. It stands still
+  // meanwhile. Throws Refusal(501) where nobody reaches into sandboxes, and Error.
+  [[nodiscard]] Pin commit(const Json& pod);
+
+ private:
+  void hold(const std::string& name);
+  void release(const std::string& name);
+  void run();
+
+  Core& core_;
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::map<std::string, std::size_t, std::less<>> uses_;
+  std::deque<std::string> leftovers_;
+  bool is_stopped_ = false;
+  std::thread remover_;
+};
+
+// A sandbox at one moment.
+struct KeptFiles {
+  Object sandbox;
+  Object pod;
+  KeptImages::Pin image;
+};
+// Of the sandbox that the path's {id} names. Throws Refusal: 404, 409 for one that does not run.
+KeptFiles keep_files(Core& core, KeptImages& images, const Call& call);
+
+// The spec of a Sandbox or a SandboxTemplate whose first container starts from the image, on the
+// node that has it, and is otherwise as that Sandbox is.
+Json spec_from_image(const Json& sandbox, const Json& pod, std::string_view image);
+
+}  // namespace hearth::e2b
