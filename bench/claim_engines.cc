@@ -64,7 +64,7 @@ class HearthUp final : public ClaimEngine {
     linux::Pipe pipe = linux::make_pipe();
     child_.emplace(
         std::vector<std::string>{bin_ + "/hearth", "up", "--state-dir", state_dir(), "--kube-port",
-                                 "0", "--metrics-port", "0", "--log-level", "warning"},
+                                 "0", "--metrics-port", "0", "--no-e2b", "--log-level", "warning"},
         CommandFds{.input = -1, .output = pipe.write.get()});
     pipe.write.reset();
     port_ = read_ready_port(pipe.read.get());

@@ -15,54 +15,6 @@
 namespace hearth::cli {
 namespace {
 
-std::uint16_t parse_port(const char* flag, const std::string& text) {
-  return static_cast<std::uint16_t>(
-      parse_count(flag, text, std::numeric_limits<std::uint16_t>::max()));
-}
-
-// Each is a process that waits, and its memory.
-constexpr std::uint32_t kMostWarm = 4096;
-
-Order parse_up(const CommandLine& line) {
-  Parser parser(line);
-  UpOptions options;
-  std::string kube = std::to_string(options.kube_port), api = std::to_string(options.api_port);
-  std::string e2b = std::to_string(options.e2b_port),
-              metrics = std::to_string(options.metrics_port);
-  std::string warm = std::to_string(options.warm), quota;
-  bool no_network = false;
-  parser.option("--listen", options.listen, "ADDR", "address to listen on [127.0.0.1]");
-  parser.option("--kube-port", kube, "N", "Kubernetes API [6443]; 0: any free port");
-  parser.option("--api-port", api, "N", "sandbox API [8080]");
-  parser.option("--e2b-port", e2b, "N", "E2B API [8090]");
-  parser.option("--metrics-port", metrics, "N", "metrics and health [8082]");
-  parser.option("--log-format", options.log_format, "FORMAT", "text or json [text]");
-  parser.option("--log-level", options.log_level, "LEVEL", "debug, info, warning or error [info]");
-  parser.option(
-      "--user", options.user, "NAME|UID",
-      "who the engine is once it needs root no more [who called sudo; 'hearth'; nobody's uid]");
-  parser.option("--warm", warm, "N", "shells kept ready for the next sandboxes [16]");
-  parser.options("--allow-host-path", options.host_paths, "DIR",
-                 "what 'hearth run -v' may mount from this machine; may be repeated");
-  parser.option("--image-quota", quota, "SIZE", "what images may take up on the disk [no limit]");
-  parser.option("--node-name", options.node_name, "NAME",
-                "what this machine is called among Kubernetes nodes [the host's name]");
-  parser.flag("--no-network", no_network, "sandboxes get no network at all");
-  parser.flag("--demo", options.demo, "make a first sandbox and show what it does");
-  parser.refuse_words(parser.parse());
-  options.state_dir = parser.state_dir();
-  options.kube_port = parse_port("--kube-port", kube);
-  options.api_port = parse_port("--api-port", api);
-  options.e2b_port = parse_port("--e2b-port", e2b);
-  options.metrics_port = parse_port("--metrics-port", metrics);
-  options.warm = parse_count("--warm", warm, kMostWarm);
-  if (!quota.empty()) options.image_quota_bytes = parse_size("--image-quota", quota);
-  options.network = !no_network;
-  log::parse_format(options.log_format);
-  log::parse_level(options.log_level);
-  return options;
-}
-
 // The options that run and exec share, and what becomes of them.
 class CommandParser {
  public:

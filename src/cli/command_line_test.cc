@@ -114,6 +114,25 @@ TEST(CommandLineTest, UpTakesPorts) {
   EXPECT_EQ(options.listen, "::1");
 }
 
+TEST(CommandLineTest, UpTakesWhatTheE2bApiShallBe) {
+  const auto usual = parse<UpOptions>({"up"});
+  EXPECT_TRUE(usual.e2b);
+  EXPECT_FALSE(usual.e2b_tls_port);
+  EXPECT_EQ(usual.e2b_warm, 8u);
+  EXPECT_EQ(usual.e2b_image, "host");
+  const auto other =
+      parse<UpOptions>({"up", "--e2b-port", "0", "--e2b-domain", "sbx.test", "--e2b-tls-port",
+                        "8443", "--e2b-warm", "0", "--e2b-image", "python:3.12"});
+  EXPECT_EQ(other.e2b_port, 0);
+  EXPECT_EQ(other.e2b_tls_port, 8443);
+  EXPECT_EQ(other.e2b_domain, "sbx.test");
+  EXPECT_EQ(other.e2b_warm, 0u);
+  EXPECT_EQ(other.e2b_image, "python:3.12");
+  EXPECT_FALSE(parse<UpOptions>({"up", "--no-e2b"}).e2b);
+  EXPECT_NE(complaint({"up", "--e2b-tls-port", "1"}).find("--e2b-domain"), std::string::npos);
+  EXPECT_NE(complaint({"up", "--e2b-warm", "-1"}).find("--e2b-warm"), std::string::npos);
+}
+
 TEST(CommandLineTest, ApiserverTakesAPortAndAToken) {
   const auto options = parse<ApiServerOptions>(
       {"apiserver", "--kube-port", "0", "--token", "t", "--listen", "::1", "--state-dir", "/a"});

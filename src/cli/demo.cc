@@ -62,6 +62,7 @@ void print_next_steps(const std::string& state_dir, const Endpoints& endpoints) 
   std::fputs("\nIn another terminal:\n\n", stdout);
   std::fputs(lines.c_str(), stdout);
   std::fputs(
+      "eval \"$(hearth env)\"    # for kubectl, and for the SDKs of E2B\n"
       "hearth run --rm -it\n"
       "hearth run --rm --memory 64m -- python3 -c 'x = bytearray(10**9)'\n"
       "hearth run -d --name work\n"

@@ -16,6 +16,8 @@ inline constexpr const char* kEndpointsFile = "endpoints.json";
 // Written by the API server, for its admin alone.
 inline constexpr const char* kKubeconfigFile = "admin.kubeconfig";
 inline constexpr const char* kAdminTokenFile = "admin.token";
+// The first API key of the team `default`, for whoever owns the engine.
+inline constexpr const char* kE2bKeyFile = "e2b.key";
 
 // URLs; empty for a part that this engine does not have.
 struct Endpoints {

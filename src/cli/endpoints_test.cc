@@ -74,6 +74,7 @@ TEST_F(EndpointsTest, TheEnvironmentHasWhatExistsQuotedForAShell) {
   EXPECT_EQ(environment_lines("/tmp/a b", {.e2b = "http://h:1", .metrics = "http://h:2"}),
             "export HEARTH_STATE_DIR='/tmp/a b'\n"
             "export E2B_API_URL=http://h:1\n"
+            "export E2B_SANDBOX_URL=http://h:1\n"
             "export HEARTH_METRICS_URL=http://h:2\n");
 }
 
@@ -83,6 +84,15 @@ TEST_F(EndpointsTest, KubeconfigIsNamedOnceItIsThere) {
 
   std::ofstream(dir_ / kKubeconfigFile) << "x";
   EXPECT_NE(environment_lines(dir_, endpoints).find("KUBECONFIG"), std::string::npos);
+}
+
+TEST_F(EndpointsTest, TheApiKeyIsForShellsOnly) {
+  const Endpoints endpoints{.e2b = "http://h:1"};
+  std::ofstream(dir_ / kE2bKeyFile) << "e2b_00\n";
+  EXPECT_EQ(environment_lines(dir_, endpoints).find("e2b_00"), std::string::npos);
+  EXPECT_NE(environment_lines(dir_, endpoints, Secrets::shown).find("E2B_API_KEY=e2b_00\n"),
+            std::string::npos);
+  EXPECT_EQ(environment_lines(dir_, {}, Secrets::shown).find("E2B_API_KEY"), std::string::npos);
 }
 
 }  // namespace

@@ -14,7 +14,9 @@ int env(const EnvOptions& options) {
   if (!endpoints)
     complain("env", fmt::format("no engine of ours runs on '{}'; start one with 'hearth up'",
                                 options.state_dir));
-  std::fputs(environment_lines(options.state_dir, endpoints.value_or(Endpoints{})).c_str(), stdout);
+  std::fputs(
+      environment_lines(options.state_dir, endpoints.value_or(Endpoints{}), Secrets::shown).c_str(),
+      stdout);
   return 0;
 }
 

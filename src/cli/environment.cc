@@ -5,10 +5,25 @@
 #include <fmt/format.h>
 
 #include "cli/values.h"
+#include "linux/fd.h"
 
 namespace hearth::cli {
 
-std::string environment_lines(const std::string& state_dir, const Endpoints& endpoints) {
+namespace {
+
+// Nothing where it is not ours to read.
+std::string read_e2b_key(const std::string& state_dir) {
+  const std::string path = fmt::format("{}/{}", state_dir, kE2bKeyFile);
+  if (::access(path.c_str(), R_OK) != 0) return {};
+  std::string key = linux::read_file(path, 256);
+  while (key.ends_with('\n')) key.pop_back();
+  return key;
+}
+
+}  // namespace
+
+std::string environment_lines(const std::string& state_dir, const Endpoints& endpoints,
+                              Secrets secrets) {
   std::string text;
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) text += fmt::format("export {}={}\n", name, shell_quote(value));
@@ -19,6 +34,9 @@ std::string environment_lines(const std::string& state_dir, const Endpoints& end
     add("KUBECONFIG", kubeconfig);
   add("HEARTH_API_URL", endpoints.api);
   add("E2B_API_URL", endpoints.e2b);
+  add("E2B_SANDBOX_URL", endpoints.e2b);  // one listener for both
+  if (!endpoints.e2b.empty() && secrets == Secrets::shown)
+    add("E2B_API_KEY", read_e2b_key(state_dir));
   add("HEARTH_METRICS_URL", endpoints.metrics);
   return text;
 }

@@ -23,7 +23,8 @@ Examples:
   sudo hearth up --demo
   hearth up --state-dir /tmp/hearth --metrics-port 0
   hearth up --log-format json --log-level debug
-  hearth up --warm 64 --allow-host-path /srv/data --image-quota 20g)"},
+  hearth up --warm 64 --allow-host-path /srv/data --image-quota 20g
+  hearth up --e2b-warm 32 --e2b-domain sbx.test --e2b-tls-port 8443)"},
     {.name = "run",
      .summary = "make a sandbox and run a command in it",
      .usage = "[OPTIONS] [--] [COMMAND [ARGUMENT...]]",
@@ -327,7 +328,11 @@ Examples:
     {.name = "env",
      .summary = "print shell lines that point clients at the engine",
      .usage = "[OPTIONS]",
-     .footer = R"text(Examples:
+     .footer =
+         R"text(For kubectl, and for the SDKs and the command line of E2B, with the engine's first API key if
+it is yours to read.
+
+Examples:
   eval "$(hearth env)"
   hearth env --state-dir /tmp/hearth)text"},
     {.name = "doctor",

@@ -10,6 +10,7 @@
 #include "apiserver/server.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/on_failure.h"
 #include "cli/endpoints.h"
 #include "controllers/fleet.h"
 #include "metrics/registry.h"
@@ -72,7 +73,8 @@ controllers::FleetOptions make_fleet_options(const std::string& node, pool::Outf
 }  // namespace
 
 struct KubeEndpoint::State {
-  explicit State(KubeEndpointOptions options) {
+  explicit State(KubeEndpointOptions options)
+      : engine_dir(options.state_dir + "/" + kEngineFolder) {
     if (options.has_sandboxes) {
       workers.emplace(kStarters);
       backend.emplace(options.state_dir, *workers);
@@ -85,10 +87,35 @@ struct KubeEndpoint::State {
     agent->start();
     fleet.emplace(server->client(), clock, options.metrics ? *options.metrics : unseen,
                   make_fleet_options(agent_options.node_name, agent->reach()));
+    // Caches know of everybody who listens before they start, and end before those do.
+    OnFailure undo([this] { stop(); });
+    if (options.e2b) add_e2b(std::move(*options.e2b), options.metrics);
     fleet->start_caches();
     fleet->start_controllers();
+    if (e2b) e2b->start();
+    undo.release();
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() { stop(); }
+
+  void add_e2b(E2bEndpointOptions options, metrics::Registry* registry) {
+    options.engine_dir = engine_dir;
+    e2b.emplace(E2bParts{.client = server->client(),
+                         .manager = fleet->manager(),
+                         .allocator = fleet->allocator(),
+                         .reach = &agent->reach(),
+                         .clock = clock,
+                         .metrics = registry ? *registry : unseen},
+                std::move(options));
   }
 
+  void stop() {
+    if (e2b) e2b->stop();
+    if (fleet) fleet->stop();
+  }
+
+  const std::string engine_dir;
   const SystemClock clock;
   metrics::Registry unseen;  // where nobody gave one
 
@@ -96,7 +123,8 @@ struct KubeEndpoint::State {
   std::optional<node::RuntimeBackend> backend;
   std::optional<apiserver::Server> server;
   std::optional<node::Agent> agent;
-  std::optional<controllers::Fleet> fleet;  // last: it ends first
+  std::optional<controllers::Fleet> fleet;
+  std::optional<E2bEndpoint> e2b;  // last: it uses all of them
 };
 
 KubeEndpoint::KubeEndpoint(KubeEndpointOptions options)

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "cli/e2b_endpoint.h"
 #include "cli/listening.h"
 
 namespace hearth::metrics {
@@ -19,8 +21,9 @@ struct KubeEndpointOptions {
   std::string token;   // the admin's; empty: the kept one, or a new one
   // Pods become sandboxes of the runtime; exec, logs and port-forward lead to them.
   bool has_sandboxes = false;
-  std::string node_name;                 // with them; empty: the host's name
-  bool has_network = true;               // and whether they have one
+  std::string node_name;                       // with them; empty: the host's name
+  bool has_network = true;                     // and whether they have one
+  std::optional<E2bEndpointOptions> e2b = {};  // with them: the E2B API too
   metrics::Registry* metrics = nullptr;  // of the controllers; must not be asked once this is gone
 };
 

@@ -45,6 +45,7 @@ class LogParser {
   std::string size_, files_;
 };
 
+Order parse_up(const CommandLine& line);
 Order parse_logs(const CommandLine& line);
 Order parse_attach(const CommandLine& line);
 Order parse_pause(const CommandLine& line);

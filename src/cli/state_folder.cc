@@ -118,7 +118,7 @@ void claim_state_folder(const std::string& state_dir, EngineUser user) {
     throw_errno("close state folder '{}'", state_dir);
   }
   make_engine_folder(folder.get(), user);
-  for (const char* name : {kEndpointsFile, kKubeconfigFile, kAdminTokenFile})
+  for (const char* name : {kEndpointsFile, kKubeconfigFile, kAdminTokenFile, kE2bKeyFile})
     make_link(folder.get(), name);
 }
 

@@ -2,7 +2,7 @@
 //
 //   DIR/                 root's, and the engine may pass through; the engine's own without root
 //   DIR/engine.lock      held for life by the engine; tells its pid
-//   DIR/endpoints.json, DIR/admin.kubeconfig, DIR/admin.token   links into engine/
+//   DIR/endpoints.json, DIR/admin.kubeconfig, DIR/admin.token, DIR/e2b.key   links into engine/
 //   DIR/engine/          the engine's files, closed to everyone else
 //   DIR/runtime.sock, DIR/runtime/   the runtime's
 #pragma once

@@ -76,6 +76,19 @@ std::vector<std::string> find_host_paths(const std::vector<std::string>& paths) 
   return found;
 }
 
+// Nothing where it is not wanted.
+std::optional<E2bEndpointOptions> listen_for_e2b(const UpOptions& options) {
+  if (!options.e2b) return std::nullopt;
+  E2bEndpointOptions made{.engine_dir = {},
+                          .listening = listen_on(options.listen, options.e2b_port, "--e2b-port"),
+                          .tls = {},
+                          .domain = options.e2b_domain,
+                          .templates = {.image = options.e2b_image, .warm = options.e2b_warm}};
+  if (options.e2b_tls_port)
+    made.tls = listen_on(options.listen, *options.e2b_tls_port, "--e2b-tls-port");
+  return made;
+}
+
 // `watched` is a connection that nobody talks on: it becomes readable when the runtime is gone.
 Ending wait_for_ending(Signals& signals, const runtime::RuntimeClient& watched) {
   while (true) {
@@ -151,6 +164,8 @@ int up(const UpOptions& options) {
   claim_state_folder(options.state_dir, user);
   Listening metrics = listen_on(options.listen, options.metrics_port, "--metrics-port");
   Listening kube = listen_on(options.listen, options.kube_port, "--kube-port");
+  std::optional<E2bEndpointOptions> e2b = listen_for_e2b(options);
+  const std::string e2b_url = e2b ? e2b->listening.url : std::string();
 
   const RuntimeFound runtime = ensure_runtime({.state_dir = options.state_dir,
                                                .owner = user.uid,
@@ -176,10 +191,11 @@ int up(const UpOptions& options) {
                                                                 .has_sandboxes = true,
                                                                 .node_name = options.node_name,
                                                                 .has_network = options.network,
+                                                                .e2b = std::move(e2b),
                                                                 .metrics = &numbers});
   std::optional<MetricsEndpoint> endpoint;
   endpoint.emplace(std::move(metrics.socket), options.state_dir, started, numbers);
-  const Endpoints endpoints{.kube = api->url(), .metrics = metrics.url};
+  const Endpoints endpoints{.kube = api->url(), .api = {}, .e2b = e2b_url, .metrics = metrics.url};
   write_endpoints(options.state_dir, endpoints);
   say("ready {} state-dir={}", describe(endpoints), options.state_dir);
   leave.release();

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,12 @@ struct UpOptions {
   std::string listen = "127.0.0.1";
   std::uint16_t kube_port = 6443;
   std::uint16_t api_port = 8080;
+  bool e2b = true;
   std::uint16_t e2b_port = 8090;
+  std::optional<std::uint16_t> e2b_tls_port;
+  std::string e2b_domain;          // empty: none
+  std::string e2b_image = "host";  // of the default templates
+  std::uint32_t e2b_warm = 8;      // sandboxes of theirs that are kept ready
   std::uint16_t metrics_port = 8082;
   std::string log_format = "text";
   std::string log_level = "info";

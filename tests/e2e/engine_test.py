@@ -70,21 +70,23 @@ class EngineTest(unittest.TestCase):
 
     def test_a_second_engine_refuses(self):
         second = subprocess.run([HEARTH, "up", "--state-dir", self.engine.state_dir, "--metrics-port", "0",
-                                 "--kube-port", "0"],
+                                 "--kube-port", "0", "--e2b-port", "0"],
                                 capture_output=True, text=True, timeout=20)
         self.assertEqual(second.returncode, 1)
         self.assertIn(str(self.engine.process.pid), second.stderr)
         self.assertEqual(self.engine.hearth("ls").returncode, 0)
 
     def test_a_busy_port_is_named(self):
-        for flag, free in (("--metrics-port", "--kube-port"), ("--kube-port", "--metrics-port")):
+        flags = ("--metrics-port", "--kube-port", "--e2b-port")
+        for flag in flags:
             with self.subTest(flag=flag), socket.socket() as busy:
                 busy.bind(("127.0.0.1", 0))
                 busy.listen()
                 port = str(busy.getsockname()[1])
                 other = Engine()
                 self.addCleanup(other.remove)
-                result = subprocess.run([HEARTH, "up", "--state-dir", other.state_dir, flag, port, free, "0"],
+                free = [word for other_flag in flags if other_flag != flag for word in (other_flag, "0")]
+                result = subprocess.run([HEARTH, "up", "--state-dir", other.state_dir, flag, port, *free],
                                         capture_output=True, text=True, timeout=20)
                 self.assertNotEqual(result.returncode, 0)
                 self.assertIn(port, result.stderr)

@@ -169,7 +169,7 @@ class RunTest(unittest.TestCase):
 
     def test_help_and_bad_words(self):
         for verb in ("up", "run", "exec", "ls", "inspect", "rm", "logs", "version", "env", "doctor",
-                     "pause", "resume", "commit", "fork", "network", "stats", "volume", "image"):
+                     "pause", "resume", "commit", "fork", "network", "stats", "volume", "image", "team", "key", "template"):
             result = self.hearth(verb, "--help")
             self.assertEqual(result.returncode, 0, verb)
             self.assertIn(verb, result.stdout)

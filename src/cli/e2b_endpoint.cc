@@ -1,0 +1,150 @@
+#include "cli/e2b_endpoint.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "cli/endpoints.h"
+#include "client/kinds.h"
+#include "e2b/api.h"
+#include "gateway/gateway.h"
+#include "linux/files.h"
+#include "pki/authority.h"
+#include "reconcile/manager.h"
+#include "tenants/api_keys.h"
+#include "tenants/sandbox_tokens.h"
+
+namespace hearth::cli {
+namespace {
+
+constexpr char kSocket[] = "e2b.sock";
+constexpr Duration kKeysPatience = std::chrono::seconds(30);
+// For what is under way when the engine ends: sandboxes live on, their streams do not.
+constexpr Duration kGrace = std::chrono::milliseconds(500);
+// Bytes are cheap to carry; more threads than that take the processors from sandboxes.
+constexpr unsigned kMostLoops = 4;
+
+unsigned count_loops() {
+  return std::clamp(std::thread::hardware_concurrency() / 2, 1U, kMostLoops);
+}
+
+net::TlsServerOptions make_certificate(const E2bEndpointOptions& options, Time now) {
+  const pki::Authority authority(options.engine_dir + "/pki", now);
+  const pki::Identity identity =
+      authority.issue_server("hearth-gateway", {options.domain, "*." + options.domain}, now);
+  net::TlsServerOptions tls;
+  tls.certificate.text = identity.certificate;
+  tls.key.text = identity.key;
+  return tls;
+}
+
+std::vector<gateway::Listen> make_listens(E2bEndpointOptions& options, Time now) {
+  std::vector<gateway::Listen> listens;
+  listens.push_back({.listen_fd = options.listening.socket.release()});
+  if (options.tls)
+    listens.push_back(
+        {.listen_fd = options.tls->socket.release(), .tls = make_certificate(options, now)});
+  return listens;
+}
+
+// The domain with the port that clients need, as their E2B_DOMAIN takes it.
+std::string domain_of(const E2bEndpointOptions& options) {
+  if (options.domain.empty() || !options.tls) return options.domain;
+  const std::string port = options.tls->url.substr(options.tls->url.rfind(':') + 1);
+  return port == "443" ? options.domain : options.domain + ":" + port;
+}
+
+}  // namespace
+
+struct E2bEndpoint::State {
+  State(const E2bParts& given, E2bEndpointOptions wanted)
+      : parts(given),
+        options(std::move(wanted)),
+        socket(options.engine_dir + "/" + kSocket),
+        tokens(tenants::load_token_seed(parts.client)),
+        keys(parts.client, parts.clock),
+        api({.client = parts.client,
+             .manager = parts.manager,
+             .allocator = parts.allocator,
+             .reach = parts.reach,
+             .keys = keys,
+             .tokens = tokens,
+             .clock = parts.clock,
+             .metrics = parts.metrics},
+            {.domain = domain_of(options)}),
+        gate(parts.manager.cache(client::kSandboxes), parts.manager.cache(client::kPods),
+             gateway_options()) {
+    tenants::make_default_templates(parts.client, options.templates);
+  }
+
+  gateway::GatewayOptions gateway_options() {
+    gateway::GatewayOptions made;
+    made.listens = make_listens(options, parts.clock.now());
+    made.threads = count_loops();
+    made.control_socket = socket;
+    made.reach = parts.reach;
+    made.envd_token = [this](std::string_view id) { return tokens.envd_token(id); };
+    made.traffic_token = [this](std::string_view id) { return tokens.traffic_token(id); };
+    made.key_namespace = [this](std::string_view key) {
+      const auto holder = keys.find(key);
+      return holder ? holder->ns : std::string();
+    };
+    made.wake = [this](const model::Key& key) { api.wake(key); };
+    made.registry = &parts.metrics;
+    return made;
+  }
+
+  // Whoever owns the engine's folder has a key that works, from the first start on.
+  void settle_first_key() {
+    const linux::Fd folder = linux::open_file(options.engine_dir, O_RDONLY | O_DIRECTORY);
+    std::string kept;
+    try {
+      kept = linux::read_file_at(folder.get(), kE2bKeyFile);
+    } catch (const Error& error) {
+      if (error.code() != Code::not_found) throw;
+    }
+    while (kept.ends_with('\n')) kept.pop_back();
+    if (keys.find(kept)) return;
+    const tenants::IssuedKey issued = keys.issue(
+        {.team = std::string(tenants::kDefaultTeam), .name = "first", .limits = {}, .expires = {}});
+    linux::replace_file_at(folder.get(), kE2bKeyFile, issued.key + "\n");
+    log::info("an API key was made", {{"id", issued.info.id}, {"team", issued.info.team}});
+  }
+
+  const E2bParts parts;
+  E2bEndpointOptions options;
+  const std::string socket;
+  const tenants::SandboxTokens tokens;
+  tenants::ApiKeys keys;
+  e2b::Api api;
+  gateway::Gateway gate;  // last: it asks all of them
+};
+
+E2bEndpoint::E2bEndpoint(const E2bParts& parts, E2bEndpointOptions options)
+    : state_(std::make_unique<State>(parts, std::move(options))) {}
+
+E2bEndpoint::~E2bEndpoint() {
+  stop();
+}
+
+void E2bEndpoint::start() {
+  state_->keys.start();
+  if (!state_->keys.wait_synced(kKeysPatience))
+    fail(Code::timeout, "the API did not tell its keys within {} s",
+         std::chrono::duration_cast<std::chrono::seconds>(kKeysPatience).count());
+  state_->settle_first_key();
+  state_->api.start({.unix_path = state_->socket});
+  state_->gate.start();
+}
+
+void E2bEndpoint::stop() {
+  state_->gate.stop(kGrace);
+  state_->api.stop();
+  state_->keys.stop();
+}
+
+}  // namespace hearth::cli

@@ -1,0 +1,63 @@
+// The E2B API and the gateway of an engine: one port for both, on the engine's own objects.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "cli/listening.h"
+#include "client/client.h"
+#include "tenants/default_templates.h"
+
+namespace hearth::metrics {
+class Registry;
+}
+namespace hearth::pool {
+class Allocator;
+class Reach;
+}  // namespace hearth::pool
+namespace hearth::reconcile {
+class Manager;
+}
+
+namespace hearth::cli {
+
+struct E2bEndpointOptions {
+  std::string engine_dir;        // for the socket between the two, and the first key
+  Listening listening;           // plain
+  std::optional<Listening> tls;  // with a certificate of the engine's own for the domain
+  std::string domain;            // of sandboxes' ports; empty: clients' own settings count
+  tenants::DefaultTemplates templates;
+};
+
+struct E2bParts {
+  client::Client& client;
+  reconcile::Manager& manager;  // its caches have not been started
+  pool::Allocator* allocator = nullptr;
+  pool::Reach* reach = nullptr;
+  const Clock& clock;
+  metrics::Registry& metrics;
+};
+
+// Before the manager's caches start: made. When its controllers run: start(). Before they end:
+// stop(). Destroyed when the caches have been stopped.
+class E2bEndpoint {
+ public:
+  // All parts must outlive it. Makes what everybody's first program asks for: templates, pools.
+  E2bEndpoint(const E2bParts& parts, E2bEndpointOptions options);
+  E2bEndpoint(const E2bEndpoint&) = delete;
+  E2bEndpoint& operator=(const E2bEndpoint&) = delete;
+  ~E2bEndpoint();
+
+  // Throws Error when it cannot listen. Makes the first key, if there is none.
+  void start();
+  // Idempotent. Requests that are under way are given a moment.
+  void stop();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace hearth::cli
