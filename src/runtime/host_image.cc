@@ -53,7 +53,7 @@ struct Folder {
   unsigned mode;
   unsigned owner;
 };
-constexpr std::array<Folder, 25> kFolders = {{
+constexpr std::array<Folder, 26> kFolders = {{
     {"usr", 0755, 0},       {"etc", 0755, 0},          {"etc/ssl", 0755, 0},
     {"dev", 0755, 0},       {"proc", 0555, 0},         {"sys", 0555, 0},
     {"run", 0755, 0},       {"tmp", 01777, 0},         {"root", 0700, 0},
@@ -62,7 +62,7 @@ constexpr std::array<Folder, 25> kFolders = {{
     {"var", 0755, 0},       {"var/lib", 0755, 0},      {"var/log", 0755, 0},
     {"var/cache", 0755, 0}, {"var/tmp", 01777, 0},     {"var/spool", 0755, 0},
     {"run/lock", 01777, 0}, {"var/local", 0755, 0},    {"workspace", 0755, 1000},
-    {"run/user", 0755, 0},
+    {"run/user", 0755, 0},  {"code", 0777, 1000},
 }};
 
 void make_folder(int dir_fd, const std::string& path, unsigned mode, unsigned owner = 0) {
