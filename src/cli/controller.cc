@@ -6,11 +6,13 @@
 #include <array>
 #include <condition_variable>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <mutex>
 #include <thread>
 
 #include "base/error.h"
+#include "cli/e2b_endpoint.h"
 #include "cli/listening.h"
 #include "cli/signals.h"
 #include "cli/verbs.h"
@@ -33,6 +35,8 @@ namespace {
 // The lease of agent-sandbox-controller: ours and theirs must never act at the same time.
 constexpr char kLease[] = "a3317529.agent-sandbox.x-k8s.io";
 constexpr unsigned kManyWorkers = 1000;
+// Of an address: not served.
+constexpr char kOff[] = "0";
 
 client::ClusterAccess find_cluster(const ControllerOptions& options) {
   const char* named = ::getenv("KUBECONFIG");
@@ -131,8 +135,6 @@ class Doors {
   }
 
  private:
-  static constexpr char kOff[] = "0";
-
   net::Workers scrapes_{1};
   std::optional<Endpoint> metrics_;
   std::optional<Endpoint> health_;
@@ -160,10 +162,46 @@ void act(controllers::Fleet& fleet, const std::stop_token& stop) {
   fleet.stop();
 }
 
+// The E2B API and the gateway, with a folder for what is between them. Every replica serves.
+class FrontDoor {
+ public:
+  FrontDoor(const ControllerOptions& options, const E2bParts& parts, controllers::Fleet& fleet)
+      : fleet_(fleet), folder_(make_private_folder()) {
+    E2bEndpointOptions wanted;
+    wanted.folder = folder_;
+    wanted.listening = listen_on(options.e2b_address, "--e2b-bind-address");
+    wanted.domain = options.e2b_domain;
+    endpoint_.emplace(parts, std::move(wanted));
+  }
+  FrontDoor(const FrontDoor&) = delete;
+  FrontDoor& operator=(const FrontDoor&) = delete;
+  ~FrontDoor() {
+    endpoint_->stop();
+    fleet_.stop();  // its caches know the endpoint
+    endpoint_.reset();
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+
+  void start() { endpoint_->start(); }
+
+ private:
+  static std::string make_private_folder() {
+    std::string path = std::filesystem::temp_directory_path() / "hearth-e2b-XXXXXX";
+    if (::mkdtemp(path.data()) == nullptr) throw_errno("make folder '{}'", path);
+    return path;
+  }
+
+  controllers::Fleet& fleet_;
+  std::string folder_;
+  std::optional<E2bEndpoint> endpoint_;
+};
+
 // What is done until the end; false: another leads now.
-bool lead(controllers::Fleet& fleet, reconcile::LeaderElection* election,
+bool lead(controllers::Fleet& fleet, FrontDoor* door, reconcile::LeaderElection* election,
           const std::stop_token& stop) {
   fleet.start_caches(std::chrono::minutes(2), stop);
+  if (door != nullptr) door->start();
   if (election == nullptr) {
     act(fleet, stop);
     return true;
@@ -241,8 +279,18 @@ int controller(const ControllerOptions& options) {
     count_leader(registry, *election);
   }
   const Doors doors(options, registry);
+  std::optional<FrontDoor> door;
+  if (options.e2b_address != kOff) {
+    const E2bParts parts{.client = api,
+                         .manager = fleet.manager(),
+                         .allocator = fleet.allocator(),
+                         .reach = nullptr,
+                         .clock = clock,
+                         .metrics = registry};
+    door.emplace(options, parts, fleet);
+  }
   const bool is_ours = run_until_signal(signals, [&](const std::stop_token& stop) {
-    return lead(fleet, election ? &*election : nullptr, stop);
+    return lead(fleet, door ? &*door : nullptr, election ? &*election : nullptr, stop);
   });
   if (!is_ours) fail(Code::conflict, "another process holds the lease now");
   return 0;

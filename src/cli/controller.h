@@ -22,6 +22,8 @@ struct ControllerOptions {
   std::string lease_namespace;            // empty: ours
   std::string metrics_address = ":8080";  // "0": not served
   std::string health_address = ":8081";
+  std::string e2b_address = "0";  // of the E2B API and the gateway
+  std::string e2b_domain;
   double api_qps = -1;  // not above 0: any
   unsigned api_burst = 10;
   log::Level log_level = log::Level::info;

@@ -230,6 +230,10 @@ Order parse_controller(const CommandLine& given) {
                 "/metrics [:8080]; 0: none");
   parser.option("--health-probe-bind-address", options.health_address, "ADDR",
                 "/healthz and /readyz [:8081]; 0: none");
+  parser.option("--e2b-bind-address", options.e2b_address, "ADDR",
+                "E2B API and gateway, such as :8090 [0: none]");
+  parser.option("--e2b-domain", options.e2b_domain, "NAME",
+                "what names of sandboxes' ports end in: PORT-ID.NAME");
   parser.option("--kube-api-qps", qps, "N", "requests to the API in a second; -1: any [-1]");
   parser.option("--kube-api-burst", burst, "N", "of them at once [10]");
   parser.option("--zap-log-level", level, "LEVEL", "debug, info, error, or a number [info]");
@@ -242,6 +246,7 @@ Order parse_controller(const CommandLine& given) {
   options.leader_elect = parse_bool("--leader-elect", leader_elect);
   check_address("--metrics-bind-address", options.metrics_address);
   check_address("--health-probe-bind-address", options.health_address);
+  check_address("--e2b-bind-address", options.e2b_address);
   if (!qps.empty()) options.api_qps = parse_number("--kube-api-qps", qps);
   if (!burst.empty()) options.api_burst = parse_positive("--kube-api-burst", burst, 1U << 20);
   if (!level.empty()) options.log_level = parse_zap_level(level);

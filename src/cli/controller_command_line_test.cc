@@ -31,6 +31,7 @@ TEST(ControllerCommandLine, SaysNothingAndGetsWhatPeopleKnow) {
   EXPECT_EQ(options.lease_namespace, "");
   EXPECT_EQ(options.metrics_address, ":8080");
   EXPECT_EQ(options.health_address, ":8081");
+  EXPECT_EQ(options.e2b_address, "0");
   EXPECT_EQ(options.api_qps, -1);
   EXPECT_EQ(options.api_burst, 10U);
   const controllers::Options& of = options.controllers;

@@ -33,7 +33,7 @@ unsigned count_loops() {
 }
 
 net::TlsServerOptions make_certificate(const E2bEndpointOptions& options, Time now) {
-  const pki::Authority authority(options.engine_dir + "/pki", now);
+  const pki::Authority authority(options.folder + "/pki", now);
   const pki::Identity identity =
       authority.issue_server("hearth-gateway", {options.domain, "*." + options.domain}, now);
   net::TlsServerOptions tls;
@@ -64,7 +64,7 @@ struct E2bEndpoint::State {
   State(const E2bParts& given, E2bEndpointOptions wanted)
       : parts(given),
         options(std::move(wanted)),
-        socket(options.engine_dir + "/" + kSocket),
+        socket(options.folder + "/" + kSocket),
         tokens(tenants::load_token_seed(parts.client)),
         keys(parts.client, parts.clock),
         api({.client = parts.client,
@@ -78,7 +78,7 @@ struct E2bEndpoint::State {
             {.domain = domain_of(options)}),
         gate(parts.manager.cache(client::kSandboxes), parts.manager.cache(client::kPods),
              gateway_options()) {
-    tenants::make_default_templates(parts.client, options.templates);
+    if (options.templates) tenants::make_default_templates(parts.client, *options.templates);
   }
 
   gateway::GatewayOptions gateway_options() {
@@ -100,7 +100,7 @@ struct E2bEndpoint::State {
 
   // Whoever owns the engine's folder has a key that works, from the first start on.
   void settle_first_key() {
-    const linux::Fd folder = linux::open_file(options.engine_dir, O_RDONLY | O_DIRECTORY);
+    const linux::Fd folder = linux::open_file(options.folder, O_RDONLY | O_DIRECTORY);
     std::string kept;
     try {
       kept = linux::read_file_at(folder.get(), kE2bKeyFile);
@@ -136,7 +136,7 @@ void E2bEndpoint::start() {
   if (!state_->keys.wait_synced(kKeysPatience))
     fail(Code::timeout, "the API did not tell its keys within {} s",
          std::chrono::duration_cast<std::chrono::seconds>(kKeysPatience).count());
-  state_->settle_first_key();
+  if (state_->options.keeps_first_key) state_->settle_first_key();
   state_->api.start({.unix_path = state_->socket});
   state_->gate.start();
 }

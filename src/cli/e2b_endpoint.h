@@ -1,4 +1,4 @@
-// The E2B API and the gateway of an engine: one port for both, on the engine's own objects.
+// The E2B API and the gateway: one port for both, on the objects of an engine or of a cluster.
 #pragma once
 
 #include <memory>
@@ -24,11 +24,14 @@ class Manager;
 namespace hearth::cli {
 
 struct E2bEndpointOptions {
-  std::string engine_dir;        // for the socket between the two, and the first key
-  Listening listening;           // plain
-  std::optional<Listening> tls;  // with a certificate of the engine's own for the domain
-  std::string domain;            // of sandboxes' ports; empty: clients' own settings count
-  tenants::DefaultTemplates templates;
+  std::string folder;   // ours alone: for the socket between the two
+  Listening listening;  // plain
+  std::optional<Listening>
+      tls;             // with a certificate for the domain, of the authority in folder/pki
+  std::string domain;  // of sandboxes' ports; empty: clients' own settings count
+  // What everybody's first program asks for; nothing: not made.
+  std::optional<tenants::DefaultTemplates> templates;
+  bool keeps_first_key = false;  // in the folder; it is made if there is none that works
 };
 
 struct E2bParts {
@@ -44,13 +47,13 @@ struct E2bParts {
 // stop(). Destroyed when the caches have been stopped.
 class E2bEndpoint {
  public:
-  // All parts must outlive it. Makes what everybody's first program asks for: templates, pools.
+  // All parts must outlive it.
   E2bEndpoint(const E2bParts& parts, E2bEndpointOptions options);
   E2bEndpoint(const E2bEndpoint&) = delete;
   E2bEndpoint& operator=(const E2bEndpoint&) = delete;
   ~E2bEndpoint();
 
-  // Throws Error when it cannot listen. Makes the first key, if there is none.
+  // Throws Error when it cannot listen.
   void start();
   // Idempotent. Requests that are under way are given a moment.
   void stop();

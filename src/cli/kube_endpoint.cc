@@ -100,7 +100,8 @@ struct KubeEndpoint::State {
   ~State() { stop(); }
 
   void add_e2b(E2bEndpointOptions options, metrics::Registry* registry) {
-    options.engine_dir = engine_dir;
+    options.folder = engine_dir;
+    options.keeps_first_key = true;
     e2b.emplace(E2bParts{.client = server->client(),
                          .manager = fleet->manager(),
                          .allocator = fleet->allocator(),

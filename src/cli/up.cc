@@ -79,11 +79,10 @@ std::vector<std::string> find_host_paths(const std::vector<std::string>& paths) 
 // Nothing where it is not wanted.
 std::optional<E2bEndpointOptions> listen_for_e2b(const UpOptions& options) {
   if (!options.e2b) return std::nullopt;
-  E2bEndpointOptions made{.engine_dir = {},
-                          .listening = listen_on(options.listen, options.e2b_port, "--e2b-port"),
-                          .tls = {},
-                          .domain = options.e2b_domain,
-                          .templates = {.image = options.e2b_image, .warm = options.e2b_warm}};
+  E2bEndpointOptions made;
+  made.listening = listen_on(options.listen, options.e2b_port, "--e2b-port");
+  made.domain = options.e2b_domain;
+  made.templates = tenants::DefaultTemplates{.image = options.e2b_image, .warm = options.e2b_warm};
   if (options.e2b_tls_port)
     made.tls = listen_on(options.listen, *options.e2b_tls_port, "--e2b-tls-port");
   return made;
