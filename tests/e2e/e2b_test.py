@@ -1,0 +1,330 @@
+"""The E2B API on a real engine: teams, keys, who reaches what, and what survives."""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import stat
+import subprocess
+import unittest
+
+from e2b import E2b
+from hearth import HEARTH, Engine, host_state, need_root, wait_until
+
+
+class E2bCase(unittest.TestCase):
+    options = ("--e2b-warm", "4", "--warm", "4")
+
+    @classmethod
+    def setUpClass(cls):
+        need_root()
+        before = host_state()
+        cls.engine = Engine().start(*cls.options)
+        cls.addClassCleanup(cls.expect_nothing_left, before)
+        cls.addClassCleanup(cls.engine.remove)
+        cls.url = cls.engine.endpoints()["e2b"]
+        cls.mine = E2b(cls.url, cls.first_key())
+
+    @classmethod
+    def expect_nothing_left(cls, before):
+        after = host_state()
+        for kind in ("processes", "cgroups", "folders", "links"):
+            assert not after[kind] - before[kind], (kind, after[kind] - before[kind])
+
+    @classmethod
+    def first_key(cls):
+        return pathlib.Path(cls.engine.state_dir, "e2b.key").read_text().strip()
+
+    @classmethod
+    def run_ok(cls, *words):
+        result = cls.engine.hearth(*words)
+        assert result.returncode == 0, (words, result.stderr)
+        return result.stdout
+
+    @classmethod
+    def team(cls, name, *limits):
+        """A team and somebody who has a key of it."""
+        cls.run_ok("team", "create", name, *limits)
+        return cls.holder(name)
+
+    @classmethod
+    def holder(cls, team, *options):
+        one = E2b(cls.url, cls.run_ok("key", "create", "--team", team, "--name", "test", *options).strip())
+        wait_until(lambda: one.ask("GET", "/sandboxes").status == 200, what="a key that works")
+        return one
+
+    def fails(self, part, *words):
+        result = self.engine.hearth(*words)
+        self.assertNotEqual(result.returncode, 0, result.stdout)
+        self.assertIn(part, result.stderr)
+
+    def kill_all(self, of):
+        for sandbox in of.ids():
+            of.ask("DELETE", f"/sandboxes/{sandbox}")
+
+
+class FirstStart(E2bCase):
+    def test_the_shell_gets_what_the_sdks_read(self):
+        lines = dict(line.removeprefix("export ").split("=", 1) for line in self.run_ok("env").splitlines())
+        self.assertEqual(lines["E2B_API_URL"], self.url)
+        self.assertEqual(lines["E2B_SANDBOX_URL"], self.url)
+        self.assertRegex(lines["E2B_API_KEY"], r"^e2b_[0-9a-f]{40}$")
+        self.assertEqual(self.mine.ask("GET", "/sandboxes").status, 200)
+
+    def test_the_key_is_its_owners_alone_and_nowhere_else(self):
+        key = pathlib.Path(self.engine.state_dir, "engine/e2b.key")
+        token = pathlib.Path(self.engine.state_dir, "engine/admin.token")
+        self.assertEqual(stat.S_IMODE(key.stat().st_mode), 0o600)
+        self.assertEqual(key.stat().st_uid, token.stat().st_uid)
+        self.assertNotIn(self.first_key()[4:], self.engine.said())
+        secrets = self.run_ok("get", "secrets", "-n", "hearth-system", "-o", "json")
+        self.assertNotIn(self.first_key()[4:], secrets)
+        self.assertIn("api-key-", secrets)
+
+    def test_a_first_program(self):
+        box = self.mine.create()
+        self.addCleanup(self.kill_all, self.mine)
+        self.assertRegex(box["sandboxID"], r"^i[a-z0-9]{20}$")
+        self.assertEqual(self.mine.run(box, "whoami; pwd; echo $((6*7))"), "user\n/home/user\n42\n")
+        self.assertEqual(self.mine.run(box, "id -u", user="root"), "0\n")
+        self.assertEqual(self.mine.run(box, "touch /code/x && echo yes"), "yes\n")
+
+    def test_templates_are_there_and_pools_fill(self):
+        names = self.run_ok("template", "ls", "-o", "name")
+        self.assertIn("/base\n", names)
+        self.assertIn("/code-interpreter-v1\n", names)
+
+        def ready():
+            pool = json.loads(self.run_ok("get", "pool", "base", "-o", "json"))
+            return pool.get("status", {}).get("readyReplicas") == 4
+        wait_until(ready, 30, "a full pool")
+
+    def test_code_cells(self):
+        box = self.mine.create(templateID="code-interpreter-v1")
+        self.addCleanup(self.kill_all, self.mine)
+        answer = self.mine.inside(box, "POST", "/execute", json.dumps({"code": "6 * 7"}), port=49999,
+                                  headers={"Content-Type": "application/json"})
+        self.assertEqual(answer.status, 200, answer.body)
+        self.assertIn(b'"42"', answer.body)
+
+
+class Verbs(E2bCase):
+    options = ("--e2b-warm", "0", "--warm", "0")
+
+    def test_a_key_works_until_it_is_removed(self):
+        one = self.holder("default")
+        listed = json.loads(self.run_ok("key", "ls", "-o", "json"))
+        ours = next(key for key in listed if key["key"].endswith(one.key[-4:]))
+        self.assertEqual(ours["team"], "default")
+        self.assertNotIn(one.key[6:], json.dumps(listed))
+        self.run_ok("key", "rm", ours["id"])
+        wait_until(lambda: one.ask("GET", "/sandboxes").status == 401, 5, "a key that stops working")
+        self.assertEqual(self.mine.ask("GET", "/sandboxes").status, 200)
+        self.fails("there is no", "key", "rm", ours["id"])
+
+    def test_an_expired_key_is_none(self):
+        one = E2b(self.url, self.run_ok("key", "create", "--expires", "1s").strip())
+        wait_until(lambda: one.ask("GET", "/sandboxes").status == 401, 10, "the end of a key")
+
+    def test_teams(self):
+        self.run_ok("team", "create", "verbs", "--sandboxes", "3", "--memory", "2g")
+        teams = {team["name"]: team for team in json.loads(self.run_ok("team", "ls", "-o", "json"))}
+        self.assertEqual(teams["verbs"]["sandboxes"], 3)
+        self.assertEqual(teams["verbs"]["memory_mib"], 2048)
+        self.assertIn("default", teams)
+        self.run_ok("team", "limits", "verbs", "--sandboxes", "4")
+        self.assertEqual(json.loads(self.run_ok("team", "limits", "verbs", "-o", "json"))["sandboxes"], 4)
+        self.fails("already", "team", "create", "verbs")
+        one = self.holder("verbs")
+        self.run_ok("team", "rm", "verbs")
+        wait_until(lambda: one.ask("GET", "/sandboxes").status == 401, 5, "the end of its keys")
+        self.fails("there is no", "team", "rm", "verbs")
+        self.fails("cannot be removed", "team", "rm", "default")
+        self.fails("no name for a team", "team", "create", "No Team")
+        self.fails("of the system", "team", "create", "hearth-system")
+        self.fails("there is no team", "key", "create", "--team", "verbs")
+
+    def test_templates(self):
+        self.run_ok("template", "create", "mine", "--image", "host", "--surfaces", "envd", "--memory", "256Mi")
+        self.assertIn("surfaces: envd", self.run_ok("template", "show", "mine"))
+        box = self.mine.create(templateID="mine")
+        self.assertEqual(self.mine.run(box, "echo $((6*7))"), "42\n")
+        self.kill_all(self.mine)
+        self.run_ok("template", "rm", "mine")
+        self.assertEqual(self.mine.ask("POST", "/sandboxes", {"templateID": "mine"}).status, 404)
+
+    def test_limits_hold(self):
+        few = self.team("few", "--sandboxes", "1", "--lifetime", "10m", "--memory", "512m")
+        small = {"timeout": 60}
+        self.assertEqual(few.ask("POST", "/sandboxes", {"templateID": "base", **small}).status, 400)  # too much memory
+        self.run_ok("team", "limits", "few", "--memory", "2g")
+        wait_until(lambda: few.ask("POST", "/sandboxes", {"templateID": "base", **small}).status == 201, 20, "room")
+        self.assertEqual(few.ask("POST", "/sandboxes", {"templateID": "base", **small}).status, 429)
+        self.assertEqual(few.ask("POST", "/sandboxes", {"templateID": "base", "timeout": 6000}).status, 400)
+        narrow = self.holder("few", "--sandboxes", "0")
+        self.kill_all(few)
+        wait_until(lambda: not few.ids(), 20, "the end of its sandbox")
+        self.assertEqual(narrow.ask("POST", "/sandboxes", {"templateID": "base", **small}).status, 429)
+
+    def test_no_key_no_answer(self):
+        for key in (None, "", "e2b_" + "0" * 40, self.first_key().upper(), self.first_key()[:-1], "x" * 5000):
+            with self.subTest(key=key and key[:50]):
+                self.assertEqual(E2b(self.url, key).ask("GET", "/sandboxes").status, 401)
+
+
+class Crossing(E2bCase):
+    """Somebody with a key of another team, and everything that they might try."""
+
+    options = ("--e2b-warm", "2", "--warm", "4")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.other = cls.team("other")
+        cls.box = cls.mine.create(metadata={"secret": "of mine"}, network={"allowPublicTraffic": False})
+        cls.mine.run(cls.box, "echo mine > /home/user/note; python3 -m http.server 8000 >/dev/null 2>&1 & sleep 0.3")
+
+    def test_the_control_plane(self):
+        sandbox = self.box["sandboxID"]
+        before = self.mine.ask("GET", f"/sandboxes/{sandbox}").json
+        self.assertEqual(self.other.ids(), set())
+        self.assertEqual(self.other.ask("GET", "/sandboxes").json, [])
+        for method, path, body in (
+                ("GET", f"/sandboxes/{sandbox}", None), ("DELETE", f"/sandboxes/{sandbox}", None),
+                ("POST", f"/sandboxes/{sandbox}/timeout", {"timeout": 1}), ("POST", f"/sandboxes/{sandbox}/refreshes", {"duration": 1}),
+                ("POST", f"/sandboxes/{sandbox}/pause", {}), ("POST", f"/sandboxes/{sandbox}/resume", {}),
+                ("POST", f"/sandboxes/{sandbox}/connect", {"timeout": 1}), ("POST", f"/v2/sandboxes/{sandbox}/connect", {"timeout": 1}),
+                ("POST", f"/sandboxes/{sandbox}/fork", {}), ("POST", f"/sandboxes/{sandbox}/snapshots", {}),
+                ("GET", f"/sandboxes/{sandbox}/metrics", None), ("GET", f"/sandboxes/{sandbox}/logs", None),
+                ("GET", f"/v2/sandboxes/{sandbox}/logs", None), ("PUT", f"/sandboxes/{sandbox}/network", {})):
+            with self.subTest(method=method, path=path):
+                answer = self.other.ask(method, path, body)
+                self.assertEqual(answer.status, 404, answer.body)
+                self.assertEqual(answer.json["code"], 404)
+                unknown = self.other.ask(method, path.replace(sandbox, "i" + "0" * 20), body)
+                self.assertEqual(unknown.body.replace(b"i" + b"0" * 20, sandbox.encode()), answer.body)
+        metrics = self.other.ask("GET", f"/sandboxes/metrics?sandbox_ids={sandbox}")
+        self.assertNotIn(sandbox.encode(), metrics.body)
+        self.assertEqual(self.mine.ask("GET", f"/sandboxes/{sandbox}").json, before)
+
+    def test_templates_of_others(self):
+        self.run_ok("template", "create", "private", "--image", "host", "--surfaces", "envd")
+        self.addCleanup(self.run_ok, "template", "rm", "private")
+        for name in ("private", "default/private"):
+            self.assertIn(self.other.ask("POST", "/sandboxes", {"templateID": name}).status, (403, 404), name)
+        self.assertNotIn(b"private", self.other.ask("GET", "/templates").body)
+        self.assertIn(self.other.ask("DELETE", "/templates/private").status, (403, 404))
+        self.assertIn(self.other.ask("DELETE", "/templates/base").status, (403, 404))
+        self.assertIn("/base\n", self.run_ok("template", "ls", "-o", "name"))
+
+    def test_keys_of_others(self):
+        listed = self.other.ask("GET", "/api-keys")
+        self.assertNotIn(b'"first"', listed.body)
+        ours = next(key["id"] for key in json.loads(self.run_ok("key", "ls", "-o", "json")) if key["name"] == "first")
+        self.assertIn(self.other.ask("DELETE", f"/api-keys/{ours}").status, (403, 404))
+        self.assertEqual(self.mine.ask("GET", "/sandboxes").status, 200)
+
+    def test_the_data_plane(self):
+        theirs = self.other.create()
+        self.addCleanup(self.kill_all, self.other)
+        for token in ("", "0" * 64, theirs["envdAccessToken"], self.other.key, self.mine.key):
+            with self.subTest(token=token[:8]):
+                answer = self.other.inside(self.box, "GET", "/files?path=/home/user/note", token=token)
+                self.assertEqual(answer.status, 401, answer.body)
+                self.assertNotIn(b"mine", answer.body)
+        # A key of the team is for the control plane; it opens no sandbox that asks for a token.
+        answer = self.other.inside(self.box, "GET", "/files?path=/home/user/note", token="", headers={"X-API-Key": self.mine.key})
+        self.assertEqual(answer.status, 401)
+        self.assertEqual(self.mine.inside(self.box, "GET", "/files?path=/home/user/note").body, b"mine\n")
+
+    def test_the_traffic_token(self):
+        traffic = self.box["trafficAccessToken"]
+        ask = lambda **headers: self.mine.inside(self.box, "GET", "/note", port=8000, token="",
+                                                 headers={name.replace("_", "-"): value for name, value in headers.items()})
+        self.assertEqual(ask().status, 403)
+        self.assertEqual(ask(e2b_traffic_access_token="0" * 64).status, 403)
+        self.assertEqual(ask(e2b_traffic_access_token=self.box["envdAccessToken"]).status, 403)
+        wait_until(lambda: ask(e2b_traffic_access_token=traffic).status == 200, 10, "a server inside")
+        self.assertEqual(self.mine.inside(self.box, "GET", "/files?path=/home/user/note", token=traffic).status, 401)
+
+    def test_inner_doors_stay_shut(self):
+        answer = self.mine.inside(self.box, "POST", "/init", json.dumps({"accessToken": "mine"}))
+        self.assertEqual(answer.status, 404)
+
+
+@unittest.skipUnless(shutil.which("kubectl"), "needs kubectl")
+class Kubectl(E2bCase):
+    options = ("--e2b-warm", "2", "--warm", "4")
+
+    def kubectl(self, *words):
+        done = subprocess.run(["kubectl", "--kubeconfig", f"{self.engine.state_dir}/admin.kubeconfig", *words],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_shows_what_e2b_made_and_kills_it(self):
+        box = self.mine.create(metadata={"app": "web"})
+        name = box["sandboxID"]
+        self.assertIn(name, self.kubectl("get", "sandboxes", "-l", "hearth.dev/front=e2b"))
+        self.assertIn(name, self.kubectl("get", "sandboxes", "-l", "metadata.hearth.dev/app=web"))
+        self.kubectl("delete", "sandbox", name)
+        self.assertEqual(self.mine.ask("GET", f"/sandboxes/{name}").status, 404)
+        self.assertNotIn(name, self.mine.ids())
+        self.assertEqual(self.mine.inside(box, "GET", "/health").status, 502)
+
+    def test_what_e2b_kills_is_gone_there(self):
+        name = self.mine.create()["sandboxID"]
+        self.assertEqual(self.mine.ask("DELETE", f"/sandboxes/{name}").status, 204)
+        wait_until(lambda: name not in self.kubectl("get", "sandboxes"), 10, "its end")
+        self.assertEqual(self.mine.ask("DELETE", f"/sandboxes/{name}").status, 404)
+
+
+class Restart(E2bCase):
+    options = ("--e2b-warm", "2", "--warm", "4")
+
+    def restart(self, sig):
+        os.kill(self.engine.process.pid, sig)
+        self.engine.process.wait(30)
+        self.engine.start(*self.options)
+        type(self).url = self.engine.endpoints()["e2b"]
+        type(self).mine = E2b(self.url, self.first_key())
+
+    def test_sandboxes_tokens_and_keys_survive(self):
+        box = self.mine.create(metadata={"a": "b"}, envVars={"KEPT": "yes"})
+        self.mine.run(box, "echo kept > note")
+        key = self.first_key()
+        for sig in (signal.SIGTERM, signal.SIGKILL):
+            with self.subTest(signal=sig):
+                self.restart(sig)
+                self.assertEqual(self.first_key(), key)
+                self.assertEqual(self.mine.ids(), {box["sandboxID"]})
+                self.assertEqual(self.mine.run(box, "cat note; echo $KEPT"), "kept\nyes\n")
+                again = self.mine.ask("POST", f"/sandboxes/{box['sandboxID']}/connect", {"timeout": 120})
+                self.assertEqual(again.status, 200, again.body)
+                self.assertEqual(again.json["envdAccessToken"], box["envdAccessToken"])
+                self.assertEqual(self.mine.ask("GET", f"/sandboxes/{box['sandboxID']}").json["metadata"], {"a": "b"})
+        self.kill_all(self.mine)
+        self.assertEqual(self.mine.inside(box, "GET", "/health").status, 502)
+
+    def test_a_revoked_first_key_is_replaced(self):
+        key = self.first_key()
+        ours = next(entry["id"] for entry in json.loads(self.run_ok("key", "ls", "-o", "json")) if entry["key"].endswith(key[-4:]))
+        self.run_ok("key", "rm", ours)
+        self.restart(signal.SIGTERM)
+        self.assertNotEqual(self.first_key(), key)
+        self.assertEqual(self.mine.ask("GET", "/sandboxes").status, 200)
+        self.assertEqual(E2b(self.url, key).ask("GET", "/sandboxes").status, 401)
+
+
+class Without(unittest.TestCase):
+    def test_an_engine_without_it(self):
+        need_root()
+        engine = Engine().start("--no-e2b", "--warm", "0")
+        self.addCleanup(engine.remove)
+        self.assertNotIn("e2b", engine.endpoints())
+        self.assertNotIn("E2B", engine.hearth("env").stdout)
+        self.assertEqual(engine.hearth("get", "templates", "-o", "name").stdout, "")
+
+
+if __name__ == "__main__":
+    unittest.main()
