@@ -97,7 +97,7 @@ http::Response fork(Core& core, KeptImages& images, const Call& call) {
   const Json& source = *kept.sandbox;
   const Birth birth{.ns = call.holder.ns,
                     .template_id = template_id_of(source),
-                    .spec = spec_from_image(source, *kept.pod, kept.image.name()),
+                    .spec = [&] { return spec_from_image(source, *kept.pod, kept.image.name()); },
                     .pool = {},
                     .tenant = call.holder.team,
                     .marks = {},
