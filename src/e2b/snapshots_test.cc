@@ -1,0 +1,292 @@
+#include "e2b/words.h"
+#include "e2b/world_testing.h"
+
+namespace hearth::e2b {
+namespace {
+
+std::string image_of(const Json& object) {
+  return std::string(object.at_pointer("/spec/podTemplate/spec/containers/0/image").as_string());
+}
+
+std::vector<std::string> snapshot_ids(const Answer& answer) {
+  std::vector<std::string> ids;
+  for (const Json& each : answer.body.as_array())
+    ids.emplace_back(model::text_at(each, {"snapshotID"}));
+  return ids;
+}
+
+// The SandboxTemplate that an id without a name stands for.
+std::string object_of(const std::string& snapshot) {
+  return snapshot.substr(0, snapshot.find(':'));
+}
+
+TEST(E2bSnapshots, AreTemplatesThatStartFromTheFiles) {
+  World world;
+  const std::string id = world.create();
+  const Answer made = world.ask("POST", "/sandboxes/" + id + "/snapshots", "{}");
+  ASSERT_EQ(made.status, 201U) << made.message();
+  const std::string snapshot = made.text("snapshotID");
+  EXPECT_TRUE(snapshot.ends_with(":default")) << snapshot;
+  EXPECT_TRUE(made.body.at("names").as_array().empty());
+  const auto images = world.reach.images();
+  ASSERT_EQ(images.size(), 1U);
+  EXPECT_EQ(images.begin()->second, id);
+  const Json object = world.client().get(client::kSandboxTemplates, "default", object_of(snapshot));
+  EXPECT_EQ(image_of(object), images.begin()->first);
+  EXPECT_EQ(model::label_of(object, kSnapshotLabel), id);
+  EXPECT_EQ(model::text_at(object, {"spec", "networkPolicyManagement"}), "Unmanaged");
+  // The source goes on, and others start from it.
+  EXPECT_EQ(world.ask("GET", "/sandboxes/" + id).text("state"), "running");
+  const std::string other = world.create(R"({"templateID":")" + snapshot + R"("})");
+  EXPECT_EQ(image_of(world.sandbox(other)), images.begin()->first);
+  EXPECT_EQ(world.ask("GET", "/sandboxes/" + other).text("templateID"), object_of(snapshot));
+}
+
+TEST(E2bSnapshots, OfAWarmSandboxForgetThePool) {
+  World world;
+  const std::string id = world.add_member();
+  ASSERT_EQ(world.create(), id);
+  const Answer made = world.ask("POST", "/sandboxes/" + id + "/snapshots");
+  ASSERT_EQ(made.status, 201U) << made.message();
+  const Json object =
+      world.client().get(client::kSandboxTemplates, "default", object_of(made.text("snapshotID")));
+  const JsonObject* labels =
+      model::object_at(object, {"spec", "podTemplate", "metadata", "labels"});
+  EXPECT_TRUE(labels == nullptr || labels->empty()) << model::to_text(object);
+}
+
+TEST(E2bSnapshots, HaveNamesThatMove) {
+  World world;
+  const std::string id = world.create();
+  const auto snap = [&](const std::string& name) {
+    return world.ask("POST", "/sandboxes/" + id + "/snapshots", R"({"name":")" + name + R"("})");
+  };
+  const Answer first = snap("Mine");
+  EXPECT_EQ(first.text("snapshotID"), "default/mine:default");
+  EXPECT_EQ(model::to_text(first.body.at("names")), R"(["default/mine:default"])");
+  EXPECT_EQ(snap("mine:v2").text("snapshotID"), "default/mine:v2");
+  EXPECT_EQ(snapshot_ids(world.ask("GET", "/snapshots?name=mine")).size(), 2U);
+  EXPECT_EQ(snapshot_ids(world.ask("GET", "/snapshots?name=default/mine:v2")),
+            (std::vector<std::string>{"default/mine:v2"}));
+  const std::string before =
+      image_of(world.sandbox(world.create(R"({"templateID":"default/mine:default"})")));
+  EXPECT_EQ(snap("mine").status, 201U);
+  // The name is the newest one's; the one before keeps its id.
+  EXPECT_NE(image_of(world.sandbox(world.create(R"({"templateID":"mine"})"))), before);
+  EXPECT_EQ(snapshot_ids(world.ask("GET", "/snapshots")).size(), 3U);
+  EXPECT_EQ(snapshot_ids(world.ask("GET", "/snapshots?name=mine:default")).size(), 1U);
+}
+
+TEST(E2bSnapshots, RefuseBadNames) {
+  World world;
+  const std::string id = world.create();
+  const auto snap = [&](const std::string& name) {
+    return world.ask("POST", "/sandboxes/" + id + "/snapshots", R"({"name":")" + name + R"("})")
+        .status;
+  };
+  EXPECT_EQ(snap("a b"), 400U);
+  EXPECT_EQ(snap("a.b"), 400U);
+  EXPECT_EQ(snap("a:b:c"), 400U);
+  EXPECT_EQ(snap("a:123e4567-e89b-12d3-a456-426614174000"), 400U);
+  EXPECT_EQ(snap(std::string(129, 'a')), 400U);
+  EXPECT_EQ(snap("blue/own"), 403U);
+  EXPECT_EQ(snap("base"), 409U);
+  EXPECT_EQ(world.ask("POST", "/sandboxes/" + id + "/snapshots", R"({"name":1})").status, 400U);
+  EXPECT_TRUE(world.reach.images().empty());
+  EXPECT_TRUE(snapshot_ids(world.ask("GET", "/snapshots")).empty());
+}
+
+TEST(E2bSnapshots, AreListedPageByPage) {
+  World world;
+  const std::string id = world.create();
+  const std::string other = world.create();
+  for (int i = 0; i < 3; ++i)
+    ASSERT_EQ(world.ask("POST", "/sandboxes/" + id + "/snapshots").status, 201U);
+  ASSERT_EQ(world.ask("POST", "/sandboxes/" + other + "/snapshots").status, 201U);
+  EXPECT_EQ(snapshot_ids(world.ask("GET", "/snapshots?sandboxID=" + id)).size(), 3U);
+  std::set<std::string> seen;
+  std::string query = "?limit=3";
+  for (int i = 0; i < 2; ++i) {
+    const Answer page = world.ask("GET", "/snapshots" + query);
+    for (const std::string& each : snapshot_ids(page)) EXPECT_TRUE(seen.insert(each).second);
+    query = "?limit=3&nextToken=" + std::string(page.headers.value("X-Next-Token"));
+    EXPECT_EQ(page.headers.find("X-Next-Token") != nullptr, i == 0);
+  }
+  EXPECT_EQ(seen.size(), 4U);
+  for (const char* bad :
+       {"limit=0", "limit=101", "limit=x", "nextToken=x", "sandboxID=A-B", "name=%20"})
+    EXPECT_EQ(world.ask("GET", std::string("/snapshots?") + bad).status, 400U) << bad;
+}
+
+TEST(E2bSnapshots, GoWithTheirImageOnceNothingUsesIt) {
+  World world;
+  const std::string id = world.create();
+  const std::string snapshot =
+      world.ask("POST", "/sandboxes/" + id + "/snapshots").text("snapshotID");
+  const std::string user = world.create(R"({"templateID":")" + snapshot + R"("})");
+  EXPECT_EQ(world.ask("DELETE", "/templates/" + snapshot).status, 204U);
+  EXPECT_EQ(world.ask("DELETE", "/templates/" + snapshot).status, 404U);
+  EXPECT_EQ(world.ask("POST", "/v2/sandboxes", R"({"templateID":")" + snapshot + R"("})").status,
+            404U);
+  // A pod of it may have to start again.
+  EXPECT_EQ(world.reach.images().size(), 1U);
+  EXPECT_EQ(world.ask("DELETE", "/sandboxes/" + user).status, 204U);
+  EXPECT_TRUE(eventually([&] { return world.reach.images().empty(); }));
+}
+
+TEST(E2bSnapshots, CanBeDeletedByTheirEncodedName) {
+  World world;
+  const std::string id = world.create();
+  ASSERT_EQ(world.ask("POST", "/sandboxes/" + id + "/snapshots", R"({"name":"mine:v1"})").status,
+            201U);
+  EXPECT_EQ(world.ask("DELETE", "/templates/default%2Fmine%3Av1").status, 204U);
+  EXPECT_TRUE(eventually([&] { return world.reach.images().empty(); }));
+}
+
+TEST(E2bSnapshots, LeaveNothingWhenTheyFail) {
+  World world;
+  const std::string id = world.create();
+  world.reach.fail("commit");
+  EXPECT_EQ(world.ask("POST", "/sandboxes/" + id + "/snapshots").status, 503U);
+  EXPECT_TRUE(snapshot_ids(world.ask("GET", "/snapshots")).empty());
+  EXPECT_EQ(world.ask("POST", "/sandboxes/" + id + "/fork").status, 503U);
+  EXPECT_EQ(world.ask("GET", "/v2/sandboxes").body.as_array().size(), 1U);
+}
+
+TEST(E2bSnapshots, NeedASandboxThatRuns) {
+  World world;
+  const std::string id = world.create();
+  ASSERT_EQ(world.ask("POST", "/sandboxes/" + id + "/pause").status, 204U);
+  EXPECT_EQ(world.ask("POST", "/sandboxes/" + id + "/snapshots").status, 409U);
+  EXPECT_EQ(world.ask("POST", "/sandboxes/" + id + "/fork").status, 409U);
+  EXPECT_EQ(world.ask("POST", "/sandboxes/unknown/snapshots").status, 404U);
+  EXPECT_EQ(world.ask("POST", "/sandboxes/unknown/fork").status, 404U);
+  EXPECT_EQ(world.ask("POST", "/sandboxes/Un-Known/fork").status, 400U);
+}
+
+TEST(E2bSnapshots, NeedSomebodyWhoReachesIn) {
+  World world(quick_options(), /*has_reach=*/false);
+  const Answer answer = world.ask("POST", "/sandboxes/i0/snapshots");
+  EXPECT_EQ(answer.status, 404U);
+}
+
+TEST(E2bForks, AreTheSameAndTheirOwn) {
+  World world;
+  const std::string id = world.create(
+      R"({"templateID":"base","metadata":{"a":"b"},"envVars":{"X":"1"},"autoPause":true,
+          "network":{"denyOut":["10.0.0.0/8"],"allowPublicTraffic":false}})");
+  const Answer forked =
+      world.ask("POST", "/sandboxes/" + id + "/fork", R"({"timeout":60,"count":3})");
+  ASSERT_EQ(forked.status, 201U) << forked.message();
+  ASSERT_EQ(forked.body.as_array().size(), 3U);
+  ASSERT_EQ(world.reach.images().size(), 1U);
+  const std::string image = world.reach.images().begin()->first;
+  const Answer source = world.ask("GET", "/sandboxes/" + id);
+  std::set<std::string> tokens{source.text("envdAccessToken")};
+  std::vector<std::string> forks;
+  for (const Json& each : forked.body.as_array()) {
+    ASSERT_TRUE(each.as_object().contains("sandbox")) << model::to_text(each);
+    const Json& sandbox = each.at("sandbox");
+    forks.emplace_back(model::text_at(sandbox, {"sandboxID"}));
+    EXPECT_TRUE(tokens.emplace(model::text_at(sandbox, {"envdAccessToken"})).second);
+    EXPECT_FALSE(model::text_at(sandbox, {"trafficAccessToken"}).empty());
+    EXPECT_EQ(model::text_at(sandbox, {"templateID"}), "base");
+    const Answer detail = world.ask("GET", "/sandboxes/" + forks.back());
+    for (const char* field : {"metadata", "network", "lifecycle"})
+      EXPECT_EQ(detail.body.at(field), source.body.at(field)) << field;
+    EXPECT_EQ(image_of(world.sandbox(forks.back())), image);
+    const auto outfits = world.reach.outfits(forks.back());
+    ASSERT_EQ(outfits.size(), 1U);
+    const auto& variables = outfits[0].environment;
+    EXPECT_NE(std::ranges::find(variables, "X=1"), variables.end());
+    EXPECT_NE(std::ranges::find(variables, "E2B_SANDBOX_ID=" + forks.back()), variables.end());
+    ASSERT_TRUE(world.reach.egress(forks.back()));
+    EXPECT_EQ(world.reach.egress(forks.back())->deny, (std::vector<std::string>{"10.0.0.0/8"}));
+  }
+  EXPECT_EQ(source.text("state"), "running");
+  // The image goes with the last of them.
+  for (const std::string& each : forks) {
+    EXPECT_EQ(world.reach.images().size(), 1U);
+    EXPECT_EQ(world.ask("DELETE", "/sandboxes/" + each).status, 204U);
+  }
+  EXPECT_TRUE(eventually([&] { return world.reach.images().empty(); }));
+}
+
+TEST(E2bForks, LiveAsLongAsTheyWereToldTo) {
+  World world;
+  const std::string id = world.create();
+  const Answer forked = world.ask("POST", "/sandboxes/" + id + "/fork");
+  ASSERT_EQ(forked.status, 201U);
+  const std::string fork(model::text_at(forked.body.at(0), {"sandbox", "sandboxID"}));
+  EXPECT_EQ(world.ask("GET", "/sandboxes/" + fork).status, 200U);
+  world.clock.advance(std::chrono::seconds(15));
+  EXPECT_EQ(world.ask("GET", "/sandboxes/" + fork).status, 404U);
+  EXPECT_EQ(world.ask("GET", "/sandboxes/" + id).status, 200U);
+}
+
+TEST(E2bForks, TellWhichOfThemFailed) {
+  World world;
+  const std::string key =
+      world.keys.issue({.team = "blue", .name = "two", .limits = {.sandboxes = 2}, .expires = {}})
+          .key;
+  const std::string id = world.create(R"({"templateID":"own"})", key);
+  const Answer forked = world.ask("POST", "/sandboxes/" + id + "/fork", R"({"count":3})", key);
+  ASSERT_EQ(forked.status, 201U);
+  int made = 0;
+  for (const Json& each : forked.body.as_array()) {
+    if (each.as_object().contains("sandbox")) {
+      ++made;
+      continue;
+    }
+    EXPECT_EQ(model::number_at(each, {"error", "code"}), 429);
+    EXPECT_FALSE(model::text_at(each, {"error", "message"}).empty());
+  }
+  EXPECT_EQ(made, 1);
+}
+
+TEST(E2bForks, LeaveNothingWhenAllFail) {
+  World world;
+  const std::string id = world.create();
+  world.reach.fail("outfit");
+  const Answer forked = world.ask("POST", "/sandboxes/" + id + "/fork", R"({"count":2})");
+  ASSERT_EQ(forked.status, 201U);
+  for (const Json& each : forked.body.as_array())
+    EXPECT_EQ(model::number_at(each, {"error", "code"}), 503) << model::to_text(each);
+  EXPECT_TRUE(eventually([&] { return world.reach.images().empty(); }));
+  EXPECT_TRUE(
+      eventually([&] { return world.ask("GET", "/v2/sandboxes").body.as_array().size() == 1; }));
+}
+
+TEST(E2bForks, RefuseNonsense) {
+  World world;
+  const std::string id = world.create();
+  for (const char* body : {R"({"count":0})", R"({"count":101})", R"({"count":"2"})",
+                           R"({"timeout":0})", R"({"timeout":100000000})", R"([])", "{"})
+    EXPECT_EQ(world.ask("POST", "/sandboxes/" + id + "/fork", body).status, 400U) << body;
+  EXPECT_TRUE(world.reach.images().empty());
+}
+
+TEST(E2bKeptImages, AreCountedAgainAfterARestart) {
+  World world;
+  const std::string id = world.create();
+  const std::string snapshot =
+      world.ask("POST", "/sandboxes/" + id + "/snapshots").text("snapshotID");
+  world.restart();
+  EXPECT_EQ(world.reach.images().size(), 1U);
+  EXPECT_EQ(world.ask("DELETE", "/templates/" + snapshot).status, 204U);
+  EXPECT_TRUE(eventually([&] { return world.reach.images().empty(); }));
+}
+
+TEST(E2bKeptImages, OfOthersAreNotRemoved) {
+  World world;
+  const std::string id = world.create();
+  const std::string before = image_of(world.sandbox(id));
+  EXPECT_EQ(before, "host");
+  EXPECT_EQ(world.ask("DELETE", "/sandboxes/" + id).status, 204U);
+  // Nothing asked for it; the fake would have failed.
+  world.reach.fail("remove_image");
+  EXPECT_EQ(world.ask("GET", "/sandboxes/" + id).status, 404U);
+}
+
+}  // namespace
+}  // namespace hearth::e2b
