@@ -65,9 +65,11 @@ struct Fleet::Extensions {
         templates(manager.client(), template_cache, manager.cache(client::kNetworkPolicies)) {
     const Options& wanted = options.controllers;
     claims.watch(manager.add(claims, {.name = "sandboxclaim", .workers = wanted.claim_workers}));
-    pools.watch(manager.add(pools, {.name = "sandboxwarmpool", .workers = wanted.pool_workers}));
-    templates.watch(
-        manager.add(templates, {.name = "sandboxtemplate", .workers = wanted.template_workers}));
+    pools.watch(manager.add(
+        pools, {.name = "sandboxwarmpool", .workers = wanted.pool_workers, .is_background = true}));
+    templates.watch(manager.add(
+        templates,
+        {.name = "sandboxtemplate", .workers = wanted.template_workers, .is_background = true}));
     pools.collect(metrics);
   }
 

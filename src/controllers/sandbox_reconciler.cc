@@ -79,9 +79,10 @@ reconcile::Next SandboxReconciler::reconcile(const model::Key& key) {
 
 reconcile::Controller& SandboxReconciler::add_to(reconcile::Manager& manager) {
   SandboxTools& tools = state_->tools;
-  reconcile::Controller& controller = manager.add(
-      *this,
-      {.name = "sandbox", .workers = tools.options.sandbox_workers, .metrics = state_->metrics});
+  reconcile::Controller& controller = manager.add(*this, {.name = "sandbox",
+                                                          .workers = tools.options.sandbox_workers,
+                                                          .is_background = true,
+                                                          .metrics = state_->metrics});
   OwnWrites& own = tools.sandboxes;
   // Nothing is to be done about what was just done.
   controller.watch(tools.caches.sandboxes,

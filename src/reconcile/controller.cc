@@ -5,6 +5,7 @@
 
 #include "base/cancel.h"
 #include "base/log.h"
+#include "linux/background.h"
 #include "model/status.h"
 
 namespace hearth::reconcile {
@@ -142,6 +143,7 @@ Controller::Counts Controller::counts() const {
 }
 
 void Controller::work(const std::stop_token& stop) {
+  if (options_.is_background) linux::step_back();
   while (const std::optional<model::Key> key = queue_.take(stop)) {
     const auto began = std::chrono::steady_clock::now();
     meters_->active.add(1);

@@ -28,6 +28,8 @@ struct ControllerOptions {
   QueueOptions queue = {};
   // Every object is looked at again after this, jittered; zero: never.
   Duration resync = std::chrono::hours(10);
+  // Its workers leave the processors to others who want them: for what nobody waits for.
+  bool is_background = false;
   // What it does is counted there, under the names that people know from controller-runtime. Must
   // outlive it.
   metrics::Registry* metrics = nullptr;

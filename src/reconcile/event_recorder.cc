@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/time_text.h"
 #include "client/kinds.h"
+#include "linux/background.h"
 #include "model/meta.h"
 
 namespace hearth::reconcile {
@@ -128,6 +129,7 @@ bool EventRecorder::State::may_write_locked() {
 }
 
 void EventRecorder::State::run(const std::stop_token& stop) {
+  linux::step_back();
   std::unique_lock lock(mutex);
   Deadline farewell = Deadline::never();
   while (true) {
