@@ -72,8 +72,14 @@ void ClaimWatch::read(const std::stop_token& stop) {
   } catch (const Error& error) {
     const std::lock_guard lock(mutex_);
     failure_ = error.what();
-    changed_.notify_all();
+    emptied_.notify_all();
+    for (const auto& [name, waiter] : waiters_) waiter->notify_one();
   }
+}
+
+void ClaimWatch::wake(const std::string& name) {
+  if (const auto waiter = waiters_.find(name); waiter != waiters_.end())
+    waiter->second->notify_one();
 }
 
 void ClaimWatch::note(std::string_view line) {
@@ -87,6 +93,7 @@ void ClaimWatch::note(std::string_view line) {
   const std::lock_guard lock(mutex_);
   if (model::text_at(event, {"type"}) == "DELETED") {
     claims_.erase(name);
+    if (claims_.empty()) emptied_.notify_all();
   } else {
     ReadyClaim& claim = claims_[name];
     if (claim.created == 0) claim.created = version_of(*object);
@@ -94,8 +101,8 @@ void ClaimWatch::note(std::string_view line) {
     claim.at = at;
     claim.ready = version_of(*object);
     claim.is_warm = model::text_at(*object, {"status", "sandbox", "name"}) != name;
+    wake(name);
   }
-  changed_.notify_all();
 }
 
 ReadyClaim ClaimWatch::wait_ready(const std::string& name) {
@@ -104,15 +111,18 @@ ReadyClaim ClaimWatch::wait_ready(const std::string& name) {
     const auto found = claims_.find(name);
     return !failure_.empty() || (found != claims_.end() && found->second.ready != 0);
   };
-  if (!changed_.wait_for(lock, kReadyPatience, is_ready))
-    fail(Code::timeout, "claim '{}' is not Ready", name);
+  std::condition_variable ready;
+  waiters_[name] = &ready;
+  const bool is_in_time = ready.wait_for(lock, kReadyPatience, is_ready);
+  waiters_.erase(name);
+  if (!is_in_time) fail(Code::timeout, "claim '{}' is not Ready", name);
   if (!failure_.empty()) fail(Code::unavailable, "the watch has ended: {}", failure_);
   return claims_.find(name)->second;
 }
 
 void ClaimWatch::wait_empty() {
   std::unique_lock lock(mutex_);
-  if (!changed_.wait_for(lock, kReadyPatience,
+  if (!emptied_.wait_for(lock, kReadyPatience,
                          [&] { return !failure_.empty() || claims_.empty(); }))
     fail(Code::timeout, "{} claims do not go", claims_.size());
 }

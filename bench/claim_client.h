@@ -56,11 +56,15 @@ class ClaimWatch {
  private:
   void read(const std::stop_token& stop);
   void note(std::string_view line);
+  void wake(const std::string& name);
 
   SurfaceClient client_;
   std::mutex mutex_;  // guards what follows, down to the thread
-  std::condition_variable changed_;
+  std::condition_variable emptied_;
   std::map<std::string, ReadyClaim, std::less<>> claims_;  // those that are not: without a version
+  // By claim, each on its waiter's stack: 500 who are all woken for each of 500 claims would keep
+  // the machine busier than the engine does.
+  std::map<std::string, std::condition_variable*, std::less<>> waiters_;
   std::string failure_;
   std::jthread thread_;
 };

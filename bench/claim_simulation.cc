@@ -29,7 +29,7 @@ class SimulatedNode final : public reconcile::Reconciler {
  public:
   explicit SimulatedNode(reconcile::Manager& manager)
       : client_(manager.client()), pods_(manager.cache(client::kPods)) {
-    manager.add(*this, {.name = "node", .workers = 4}).watch(pods_);
+    manager.add(*this, {.name = "node", .workers = 4, .is_background = true}).watch(pods_);
   }
 
   reconcile::Next reconcile(const model::Key& key) override {
@@ -95,7 +95,7 @@ class Simulation final : public ClaimEngine {
   }
   static controllers::FleetOptions make_options() {
     controllers::FleetOptions options;
-    options.controllers.node = kNode;
+    options.controllers = controllers::embedded_options(kNode);
     return options;
   }
 

@@ -56,17 +56,10 @@ node::AgentOptions make_agent_options(const KubeEndpointOptions& options) {
   return made;
 }
 
-// For one machine whose pods start in milliseconds, and whose API is in this process: fewer workers
-// than on a cluster, and no writes but those that somebody reads.
 controllers::FleetOptions make_fleet_options(const std::string& node, pool::Outfitter& outfitter) {
   controllers::FleetOptions made;
   made.outfitter = &outfitter;
-  made.controllers.sandbox_workers = 8;
-  made.controllers.claim_workers = 8;
-  made.controllers.pool_workers = 2;
-  made.controllers.transitional_status_window = controllers::kEmbeddedStatusWindow;
-  made.controllers.claim_observability_annotations = false;
-  made.controllers.node = node;
+  made.controllers = controllers::embedded_options(node);
   return made;
 }
 

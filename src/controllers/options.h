@@ -39,4 +39,17 @@ struct Options {
   std::string guest_image;
 };
 
+// For one machine whose pods start in milliseconds, and whose API is in this process: fewer workers
+// than on a cluster, and no writes but those that somebody reads.
+inline Options embedded_options(const std::string& node) {
+  Options options;
+  options.sandbox_workers = 8;
+  options.claim_workers = 8;
+  options.pool_workers = 2;
+  options.transitional_status_window = kEmbeddedStatusWindow;
+  options.claim_observability_annotations = false;
+  options.node = node;
+  return options;
+}
+
 }  // namespace hearth::controllers
