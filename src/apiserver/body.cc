@@ -7,6 +7,7 @@
 #include "apiserver/negotiation.h"
 #include "apiserver/object_meta.h"
 #include "base/json_text.h"
+#include "model/scratch.h"
 #include "schema/builtin.h"
 
 namespace hearth::apiserver {
@@ -14,7 +15,7 @@ namespace {
 
 const model::GroupKind kDeleteOptions{"meta.k8s.io", "DeleteOptions"};
 
-model::ParsedJson decode(const Call& call, std::string_view kind) {
+model::ParsedJson decode(const Call& call, std::string_view kind, model::Storage storage = {}) {
   const std::string& body = call.request.body;
   const BodyFormat format = body_format(call.request.headers.value("Content-Type"));
   try {
@@ -24,7 +25,7 @@ model::ParsedJson decode(const Call& call, std::string_view kind) {
       case BodyFormat::yaml:
         return model::parse_yaml(body);
       default:
-        return model::parse_json(body);
+        return model::parse_json(body, std::move(storage));
     }
   } catch (const model::StatusError&) {
     throw;
@@ -169,9 +170,9 @@ void check_propagation(const DeleteOptions& options, std::optional<bool> orphans
 
 }  // namespace
 
-model::ParsedJson read_object(const Call& call) {
+model::ParsedJson read_object(const Call& call, model::Storage storage) {
   const Resource& resource = *call.resource;
-  model::ParsedJson parsed = decode(call, resource.kind);
+  model::ParsedJson parsed = decode(call, resource.kind, std::move(storage));
   if (resource.built_in) fill_in_type(parsed.value, resource.api_version(), resource.kind);
   check_type(parsed.value, resource.api_version(), resource.kind, call.request.body);
   const std::string_view ns = namespace_of(parsed.value);

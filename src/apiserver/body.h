@@ -9,8 +9,8 @@ namespace hearth::apiserver {
 inline constexpr std::uint64_t kMostBodyBytes = 3 << 20;
 
 // The object in the body of a POST or PUT, in JSON, YAML or protobuf; its type checked against the
-// path. Throws StatusError 400, 415.
-model::ParsedJson read_object(const Call& call);
+// path. In `storage` (model/scratch.h) if it is JSON. Throws StatusError 400, 415.
+model::ParsedJson read_object(const Call& call, boost::json::storage_ptr storage = {});
 // An object of another type than the path's (Scale, Eviction, reviews).
 model::ParsedJson read_any(const Call& call, std::string_view api_version, std::string_view kind);
 

@@ -6,6 +6,7 @@
 #include "apiserver/object_meta.h"
 #include "apiserver/pods.h"
 #include "base/time_text.h"
+#include "model/scratch.h"
 #include "patch/patch.h"
 
 namespace hearth::apiserver {
@@ -49,10 +50,10 @@ PatchKind patch_kind(const Call& call) {
   return PatchKind::merge;
 }
 
-model::ParsedJson read_patch(const Call& call, PatchKind kind) {
+model::ParsedJson read_patch(const Call& call, PatchKind kind, model::Scratch& scratch) {
   try {
     return kind == PatchKind::apply ? model::parse_yaml(call.request.body)
-                                    : model::parse_json(call.request.body);
+                                    : model::parse_json(call.request.body, scratch.storage());
   } catch (const model::StatusError&) {
     throw;
   } catch (const Error& error) {
@@ -69,7 +70,8 @@ void Front::after_write(const Call& call) {
 
 http::Response Front::post(const Call& call) {
   const WriteOptions options = read_write_options(call, "CreateOptions");
-  model::ParsedJson body = read_object(call);
+  model::Scratch scratch;
+  model::ParsedJson body = read_object(call, scratch.storage());
   // A name in the path is the object's, if it has none; the real server lets POST do this, too.
   if (!call.path->name.empty() && call.resource->built_in) model::throw_method_not_allowed();
   parts_.gate.check_grant(call.user, *call.resource, body.value);
@@ -82,7 +84,8 @@ http::Response Front::post(const Call& call) {
 
 http::Response Front::put(const Call& call) {
   const WriteOptions options = read_write_options(call, "UpdateOptions");
-  const model::ParsedJson body = read_object(call);
+  model::Scratch scratch;
+  const model::ParsedJson body = read_object(call, scratch.storage());
   if (const std::string_view name = name_of(body.value); name != call.path->name)
     model::throw_bad_request(
         fmt::format("the name of the object ({}) does not match the name on the URL ({})", name,
@@ -102,7 +105,8 @@ http::Response Front::patch(const Call& call) {
   if (kind != PatchKind::apply && call.query.has("force"))
     model::throw_invalid({"meta.k8s.io", "PatchOptions"}, "",
                          {model::forbidden("force", "may not be specified for non-apply patch")});
-  const model::ParsedJson body = read_patch(call, kind);
+  model::Scratch scratch;
+  const model::ParsedJson body = read_patch(call, kind, scratch);
   Written written =
       parts_.objects.patch(place_of(call), kind, body, call.path->subresource, options);
   after_write(call);
@@ -154,7 +158,8 @@ http::Response Front::scale(const Call& call) {
   if (method != "PATCH") model::throw_method_not_allowed();
   const PatchKind kind = patch_kind(call);
   const WriteOptions options = read_write_options(call, "PatchOptions");
-  const Json body = read_patch(call, kind).value;
+  model::Scratch scratch;
+  const Json body = read_patch(call, kind, scratch).value;
   const auto change = [&](Json& scale) {
     if (kind == PatchKind::json)
       patch::apply_json_patch(scale, body);

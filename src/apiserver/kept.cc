@@ -8,6 +8,7 @@
 #include "apiserver/object_meta.h"
 #include "base/json_text.h"
 #include "model/read_json.h"
+#include "model/scratch.h"
 
 namespace hearth::apiserver {
 namespace {
@@ -22,7 +23,8 @@ void append_members(std::string& text, const model::JsonObject& object,
   for (const auto& [key, value] : object) {
     const std::string_view name(key.data(), key.size());
     if (std::find(without.begin(), without.end(), name) != without.end()) continue;
-    text.append(",").append(json_quote(name)).append(":").append(model::to_text(value));
+    text.append(",").append(json_quote(name)).append(":");
+    model::append_text(text, value);
   }
 }
 
@@ -179,8 +181,8 @@ store::Durability durability_of(const Resource& resource) {
   return synced ? store::Durability::power : store::Durability::process;
 }
 
-Json view(const store::Object& object, const Resource& resource) {
-  Json json = model::read_json(object.text);
+Json view(const store::Object& object, const Resource& resource, model::Storage storage) {
+  Json json = model::read_json(object.text, std::move(storage));
   if (is_kept_as(object, head_of(resource.kind, resource.api_version()))) return json;
   from_storage(resource, json);
   return json;

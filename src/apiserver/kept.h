@@ -37,8 +37,9 @@ std::string field_text(const store::Object& object, const Resource& resource,
 // Of writes to this resource: what must survive a power cut is synced before the answer.
 store::Durability durability_of(const Resource& resource);
 
-// The object as `resource`'s version shows it.
-Json view(const store::Object& object, const Resource& resource);
+// The object as `resource`'s version shows it, in `storage` (model/scratch.h).
+Json view(const store::Object& object, const Resource& resource,
+          boost::json::storage_ptr storage = {});
 // The same as text; cheap where nothing must be converted.
 std::string view_text(const store::Object& object, const Resource& resource);
 // As items of a list, between commas: built-in kinds leave out kind and apiVersion there.

@@ -4,6 +4,7 @@
 #include "apiserver/object_meta.h"
 #include "apiserver/objects_internal.h"
 #include "apiserver/strategy.h"
+#include "model/scratch.h"
 
 namespace hearth::apiserver {
 namespace {
@@ -91,7 +92,8 @@ Deleted Objects::remove(const Place& place, const DeleteOptions& options) {
   check_protected(place);
   while (true) {
     const store::ObjectPtr kept = get(place);
-    Json object = view(*kept, place.resource);
+    model::Scratch scratch;
+    Json object = view(*kept, place.resource, scratch.storage());
     check_preconditions(place, object, options);
 
     const std::int64_t grace = grace_of(place, object, options);
@@ -110,8 +112,10 @@ Deleted Objects::remove(const Place& place, const DeleteOptions& options) {
     }
     // What vanishes at once was never seen on its way out.
     const bool at_once = !stays && !was_deleting;
-    store::Write write = make_write(
-        place.resource, at_once ? view(*kept, place.resource) : std::move(object), kept->revision);
+    store::Write write =
+        make_write(place.resource,
+                   at_once ? view(*kept, place.resource, scratch.storage()) : std::move(object),
+                   kept->revision);
     write.remove = !stays;
     if (store::Outcome outcome = write_to(store_, std::move(write)); outcome.kept) {
       deleted.text = view_text(*outcome.object, place.resource);

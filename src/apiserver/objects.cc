@@ -15,6 +15,7 @@
 #include "base/time_text.h"
 #include "model/names.h"
 #include "model/read_json.h"
+#include "model/scratch.h"
 #include "patch/managed_fields.h"
 
 namespace hearth::apiserver {
@@ -345,7 +346,8 @@ Written Objects::edit(const Place& place, std::string_view subresource, const Wr
   const Resource& resource = place.resource;
   for (int attempt = 0; attempt < kEditAttempts; ++attempt) {
     const store::ObjectPtr kept = get(place);
-    const Json old = view(*kept, resource);
+    model::Scratch scratch;
+    const Json old = view(*kept, resource, scratch.storage());
     Change change{resource, options, std::string(subresource), place.name, {}, {}, {}};
     Json next = make(old, change);
     if (!next.is_object()) model::throw_bad_request("the object must be a JSON object");
@@ -417,7 +419,8 @@ void Objects::amend(const Place& place, const std::function<bool(Json& object)>&
   for (int attempt = 0; attempt < kEditAttempts; ++attempt) {
     const store::ObjectPtr kept = store_.find(key_of(place));
     if (!kept) return;
-    Json object = model::read_json(kept->text);
+    model::Scratch scratch;
+    Json object = model::read_json(kept->text, scratch.storage());
     if (!change(object)) return;
     store::Write write = make_write(*storage, object, kept->revision);
     write.remove = may_vanish(object);

@@ -1,5 +1,6 @@
 #include "model/json.h"
 
+#include <array>
 #include <cmath>
 
 #include <boost/json/basic_parser_impl.hpp>
@@ -11,6 +12,7 @@
 #include "base/error.h"
 #include "base/json_text.h"
 #include "model/read_json.h"
+#include "model/scratch.h"
 
 namespace hearth::model {
 namespace {
@@ -20,13 +22,15 @@ namespace json = boost::json;
 // Builds values as the library's own parser does, and notes members that come twice.
 class Builder {
  public:
+  explicit Builder(Storage storage) : storage_(std::move(storage)) {}
+
   static constexpr std::size_t max_object_size = std::size_t(-1);
   static constexpr std::size_t max_array_size = std::size_t(-1);
   static constexpr std::size_t max_key_size = std::size_t(-1);
   static constexpr std::size_t max_string_size = std::size_t(-1);
 
   bool on_document_begin(json::error_code&) {
-    values_.reset();
+    values_.reset(storage_);
     return true;
   }
   bool on_document_end(json::error_code&) { return true; }
@@ -147,6 +151,7 @@ class Builder {
     return text;
   }
 
+  Storage storage_;
   json::value_stack values_;
   std::vector<Level> levels_;
   std::vector<std::string> duplicates_;
@@ -177,6 +182,20 @@ void check_parsed(std::string_view text, std::size_t used, const json::error_cod
 const Json* member(const Json& value, std::string_view name) {
   const JsonObject* object = value.if_object();
   return object ? object->if_contains(name) : nullptr;
+}
+
+bool is_plain(std::string_view text) {
+  for (const char c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\') return false;
+  return true;
+}
+
+void append_string(std::string& out, std::string_view text) {
+  if (is_plain(text)) {
+    out.append(1, '"').append(text).append(1, '"');
+  } else {
+    out += json::serialize(text);
+  }
 }
 
 void write_pretty(const Json& value, std::size_t indent, std::string& out) {
@@ -222,7 +241,11 @@ bool is_same_object(const JsonObject& left, const JsonObject& right) {
 }  // namespace
 
 ParsedJson parse_json(std::string_view text) {
-  json::basic_parser<Builder> parser(parse_limits());
+  return parse_json(text, Storage());
+}
+
+ParsedJson parse_json(std::string_view text, Storage storage) {
+  json::basic_parser<Builder> parser(parse_limits(), std::move(storage));
   json::error_code error;
   const std::size_t used = parser.write_some(false, text.data(), text.size(), error);
   check_parsed(text, used, error, parser.done());
@@ -230,15 +253,67 @@ ParsedJson parse_json(std::string_view text) {
 }
 
 Json read_json(std::string_view text) {
-  json::parser parser({}, parse_limits());
+  return read_json(text, Storage());
+}
+
+Json read_json(std::string_view text, Storage storage) {
+  // Values that are still without their object or array.
+  std::array<unsigned char, 4096> open;  // NOLINT(*-member-init): written before it is read
+  json::parser parser({}, parse_limits(), open.data(), open.size());
+  parser.reset(std::move(storage));
   json::error_code error;
   const std::size_t used = parser.write_some(text.data(), text.size(), error);
   check_parsed(text, used, error, /*is_done=*/true);
   return parser.release();
 }
 
+// The library's own serializer keeps where it is on a stack, in order to stop anywhere: that takes
+// twice as long.
+void append_text(std::string& out, const Json& value) {
+  switch (value.kind()) {
+    case json::kind::object: {
+      char before = '{';
+      for (const auto& [key, child] : value.get_object()) {
+        out += before;
+        append_string(out, key);
+        out += ':';
+        append_text(out, child);
+        before = ',';
+      }
+      out += before == '{' ? "{}" : "}";
+      break;
+    }
+    case json::kind::array: {
+      char before = '[';
+      for (const Json& child : value.get_array()) {
+        out += before;
+        append_text(out, child);
+        before = ',';
+      }
+      out += before == '[' ? "[]" : "]";
+      break;
+    }
+    case json::kind::string:
+      append_string(out, value.get_string());
+      break;
+    case json::kind::bool_:
+      out += value.get_bool() ? "true" : "false";
+      break;
+    case json::kind::null:
+      out += "null";
+      break;
+    case json::kind::int64:
+    case json::kind::uint64:
+    case json::kind::double_:
+      out += json::serialize(value);
+      break;
+  }
+}
+
 std::string to_text(const Json& value) {
-  return json::serialize(value);
+  std::string text;
+  append_text(text, value);
+  return text;
 }
 
 std::string to_pretty_text(const Json& value) {

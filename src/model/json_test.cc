@@ -1,9 +1,11 @@
 #include "model/json.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
 #include "model/read_json.h"
+#include "model/scratch.h"
 
 namespace hearth::model {
 namespace {
@@ -27,6 +29,39 @@ TEST(Json, ReadsTheSameWithoutALookForTwins) {
 
   EXPECT_EQ(to_text(read_json(kText)), to_text(parse_json(kText).value));
   EXPECT_EQ(number_at(read_json(R"({"a":1,"a":2})"), {"a"}), 2);
+}
+
+TEST(Json, WritesWhatItRead) {
+  for (const char* text :
+       {R"({"a":[1,-2,18446744073709551615,3.5E0,null,true,false,""],"b":{},"c":[]})",
+        R"(["\"","\\","\n\t\u0001","/","é",{"\"k\\":1}])", "[[[]]]", "\"x\"", "{}"})
+    EXPECT_EQ(to_text(read_json(text)), text);
+}
+
+TEST(Json, WritesBehindWhatIsThere) {
+  std::string text = "a:";
+  append_text(text, Json{1, "b"});
+  EXPECT_EQ(text, R"(a:[1,"b"])");
+}
+
+TEST(Json, TreesInAScratchAreAsTreesOnTheHeap) {
+  // More than the Scratch begins with.
+  std::string text = R"({"many":[)";
+  for (int i = 0; i < 5000; ++i) text += fmt::format(R"({}{{"name":"item {}"}})", i ? "," : "", i);
+  text += "]}";
+  Json assigned;
+  {
+    Scratch scratch;
+    const Json tree = read_json(text, scratch.storage());
+    Json copy = tree;
+    make_object_at(copy, {"more"})["x"] = "a text that is too long to be kept without memory";
+    EXPECT_EQ(to_text(tree), text);
+    EXPECT_EQ(to_text(parse_json(text, scratch.storage()).value), text);
+    assigned = copy;
+  }
+  // What was assigned is where it was before.
+  EXPECT_EQ(text_at(assigned, {"more", "x"}), "a text that is too long to be kept without memory");
+  EXPECT_EQ(array_at(assigned, {"many"})->size(), 5000);
 }
 
 TEST(Json, RefusesDeepNesting) {

@@ -1,0 +1,46 @@
+// Memory for JSON that lives no longer than a request.
+//
+// A tree of JSON is hundreds of small allocations, and freeing them takes as long as making them.
+// Trees that are made here are laid out one after the other, and gone all at once. A copy of a tree
+// is made where the tree is: nothing that is copied from one may outlive the Scratch. Assigning to
+// a member of another tree, and rendering as text, is safe.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include <boost/json/monotonic_resource.hpp>
+#include <boost/json/storage_ptr.hpp>
+
+#include "model/json.h"
+
+namespace hearth::model {
+
+using Storage = boost::json::storage_ptr;
+
+class Scratch {
+ public:
+  Scratch() = default;
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  Storage storage() { return &resource_; }
+
+ private:
+  // Enough for the trees of most writes, and little enough for a stack. What does not fit is asked
+  // for in ever larger pieces.
+  static constexpr std::size_t kFirst = 32 << 10;
+
+  std::array<unsigned char, kFirst> first_;  // NOLINT(*-member-init): written before it is read
+  boost::json::monotonic_resource resource_{first_.data(), first_.size()};
+};
+
+// As those of json.h and read_json.h, with their values in `storage`.
+ParsedJson parse_json(std::string_view text, Storage storage);
+Json read_json(std::string_view text, Storage storage);
+
+// As to_text(), behind what is there.
+void append_text(std::string& out, const Json& value);
+
+}  // namespace hearth::model
