@@ -5,6 +5,8 @@
 #include "apiserver/kept.h"
 #include "apiserver/object_meta.h"
 #include "base/log.h"
+#include "linux/background.h"
+#include "model/scratch.h"
 
 namespace hearth::apiserver {
 namespace {
@@ -50,6 +52,7 @@ void Housekeeper::stop() {
 }
 
 void Housekeeper::run(const std::stop_token& stop) {
+  linux::step_back();
   Time next_expiry = clock_.now();
   read_everything();
   while (!stop.stop_requested()) {
@@ -114,12 +117,16 @@ void Housekeeper::note(const store::Object& object) {
   node.owners = split_uids(object.tags.find(kOwnersTag).value_or(""));
   node.ending = object.tags.find(kEndingTag).has_value();
   const auto [at, is_new] = nodes_.try_emplace(object.key);
+  // Whoever goes brings those who depend on it; what still has the owners that it had needs no
+  // look.
+  const bool has_other_owners =
+      !node.owners.empty() && (is_new || node.owners != at->second.owners);
   for (const std::string& owner : at->second.owners) dependents_[owner].erase(object.key);
   if (!is_new) by_uid_.erase(at->second.uid);
   by_uid_[node.uid] = object.key;
   for (const std::string& owner : node.owners) dependents_[owner].insert(object.key);
   const bool has_news =
-      !node.owners.empty() || node.ending || (is_new && object.key.resource == kNamespaces);
+      has_other_owners || node.ending || (is_new && object.key.resource == kNamespaces);
   at->second = std::move(node);
   if (has_news) due_.insert(object.key);
 }
@@ -180,7 +187,8 @@ void Housekeeper::look_at(const store::Key& key) {
   if (!node->second.ending && node->second.owners.empty()) return;
   const store::ObjectPtr kept = store_.find(key);
   if (!kept) return;
-  const Json object = view(*kept, place->resource);
+  model::Scratch scratch;
+  const Json object = view(*kept, place->resource, scratch.storage());
   if (node->second.ending)
     end(*place, object);
   else

@@ -322,6 +322,29 @@ TEST_F(ServerTest, TakesDependentsAlongWithTheirOwner) {
   EXPECT_TRUE(comes_true([&] { return !api().find(kConfigMaps, "default", "owned"); }));
 }
 
+TEST_F(ServerTest, TakesAlongWhatGotAnOwnerThatIsGone) {
+  server_->start();
+  const auto reference = [](std::string_view uid) {
+    return model::JsonArray{model::JsonObject{{"apiVersion", "agents.x-k8s.io/v1beta1"},
+                                              {"kind", "Sandbox"},
+                                              {"name", "owner"},
+                                              {"uid", uid}}};
+  };
+  const Json owner = api().create(kSandboxes, sandbox("owner"));
+  Json owned = config_map("owned");
+  model::make_object_at(owned, {"metadata"})["ownerReferences"] =
+      reference(text_at(owner, {"metadata", "uid"}));
+  api().create(kConfigMaps, owned);
+  const auto patch = [&](const Json& change) {
+    api().patch(kConfigMaps, "default", "owned", client::PatchKind::merge, change);
+  };
+
+  patch(model::JsonObject{{"data", {{"other", "text"}}}});
+  patch(model::JsonObject{{"metadata", {{"ownerReferences", reference("another-uid")}}}});
+
+  EXPECT_TRUE(comes_true([&] { return !api().find(kConfigMaps, "default", "owned"); }));
+}
+
 TEST_F(ServerTest, KeepsWhatAnUnknownKindOwns) {
   server_->start();
   const Json owner = api().create(kSandboxes, sandbox("owner"));
