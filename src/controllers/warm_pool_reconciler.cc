@@ -10,6 +10,7 @@
 #include "client/kinds.h"
 #include "controllers/warm_pool_internal.h"
 #include "model/agent_sandbox.h"
+#include "model/names.h"
 
 namespace hearth::controllers {
 namespace {
@@ -43,6 +44,17 @@ std::string go_duration(Duration time) {
   if (seconds < 60) return fmt::format("{}s", seconds);
   if (seconds < 3600) return fmt::format("{}m{}s", seconds / 60, seconds % 60);
   return fmt::format("{}h{}m{}s", seconds / 3600, seconds / 60 % 60, seconds % 60);
+}
+
+// Named here and not by the server: so the name of its pod, which is the same, is on it from the
+// start and need not be written later.
+Json named(Json member) {
+  JsonObject& metadata = model::make_object_at(member, {"metadata"});
+  if (!metadata.contains("name"))
+    metadata["name"] = model::generate_name(model::text_at(member, {"metadata", "generateName"}));
+  model::make_object_at(member, {"metadata", "annotations"})[model::kPodNameAnnotation] =
+      model::name_of(member);
+  return member;
 }
 
 }  // namespace
@@ -207,8 +219,9 @@ class WarmPoolReconciler::Pass {
 
   void create(std::uint32_t count) {
     const SlowStart made = run_slow_start(count, all_.options_.refill_threads, [&](std::uint32_t) {
-      all_.client_.create(client::kSandboxes,
-                          make_member(pool_, memory_.blueprint, all_.options_.warm_pool_eviction));
+      all_.client_.create(
+          client::kSandboxes,
+          named(make_member(pool_, memory_.blueprint, all_.options_.warm_pool_eviction)));
     });
     // Those never come.
     for (std::uint32_t i = made.succeeded; i < count; ++i) all_.expectations_.creation_seen(key_);

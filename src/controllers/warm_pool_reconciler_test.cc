@@ -164,6 +164,7 @@ TEST_F(WarmPool, MembersLookAsClaimsExpectThem) {
   EXPECT_EQ(model::label_of(member, model::kTemplateHashLabel), blueprint.hash);
   EXPECT_EQ(model::label_of(member, model::kCreatedByLabel), "controller");
   EXPECT_EQ(model::annotation_of(member, model::kTemplateRefAnnotation), "py");
+  EXPECT_EQ(model::annotation_of(member, model::kPodNameAnnotation), model::name_of(member));
   const auto owner = model::controller_of(member);
   ASSERT_TRUE(owner);
   EXPECT_EQ(owner->kind, "SandboxWarmPool");
