@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "patch/field_set.h"
@@ -12,6 +13,10 @@
 namespace hearth::patch {
 
 struct Entry {
+  Entry() = default;
+  // What is unread will come from there, and go back.
+  explicit Entry(boost::json::storage_ptr storage) : unread(nullptr, std::move(storage)) {}
+
   std::string manager;
   bool is_apply = false;  // operation "Apply", else "Update"
   std::string api_version;

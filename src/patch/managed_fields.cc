@@ -31,7 +31,7 @@ std::string member_text(const JsonObject& entry, std::string_view name) {
 Entry parse_head(const Json& json) {
   const JsonObject* object = json.if_object();
   if (!object) fail(Code::invalid, "a managed fields entry is no object");
-  Entry entry;
+  Entry entry(json.storage());
   const std::string operation = member_text(*object, "operation");
   if (operation != "Apply" && operation != "Update")
     fail(Code::invalid, "operation must be 'Apply' or 'Update'");
@@ -59,8 +59,8 @@ Entry parse_entry(const Json& json) {
   return entry;
 }
 
-Json entry_json(Entry entry) {
-  JsonObject json;
+Json entry_json(Entry entry, const boost::json::storage_ptr& storage) {
+  JsonObject json(storage);
   json["manager"] = entry.manager;
   json["operation"] = entry.is_apply ? "Apply" : "Update";
   json["apiVersion"] = entry.api_version;
@@ -218,9 +218,9 @@ void store_entries(Json& object, Entries entries) {
   drop_empty(entries);
   if (entries.empty()) return model::erase_at(object, {"metadata", "managedFields"});
   std::sort(entries.begin(), entries.end(), is_listed_before);
-  JsonArray list;
+  JsonArray list(object.storage());
   list.reserve(entries.size());
-  for (Entry& entry : entries) list.push_back(entry_json(std::move(entry)));
+  for (Entry& entry : entries) list.push_back(entry_json(std::move(entry), object.storage()));
   model::make_object_at(object, {"metadata"})["managedFields"] = std::move(list);
 }
 
