@@ -219,9 +219,8 @@ class WarmPoolReconciler::Pass {
 
   void create(std::uint32_t count) {
     const SlowStart made = run_slow_start(count, all_.options_.refill_threads, [&](std::uint32_t) {
-      all_.client_.create(
-          client::kSandboxes,
-          named(make_member(pool_, memory_.blueprint, all_.options_.warm_pool_eviction)));
+      all_.client_.create(client::kSandboxes, named(make_member(pool_, memory_.blueprint,
+                                                                all_.options_.warm_pool_eviction)));
     });
     // Those never come.
     for (std::uint32_t i = made.succeeded; i < count; ++i) all_.expectations_.creation_seen(key_);
