@@ -83,7 +83,6 @@ linux::Fd listen_on(const std::string& address, std::uint16_t port) {
   if (!socket) throw_errno("make a socket");
   const int on = 1;
   ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
   if (::bind(socket.get(), found->ai_addr, found->ai_addrlen) != 0 ||
       ::listen(socket.get(), kBacklog) != 0) {
     throw_errno("listen on {}:{}", address, port);
@@ -150,17 +149,11 @@ struct Gateway::State {
     for (std::size_t i = 0; i < shared.options.listens.size(); ++i) {
       const Listen& listen = shared.options.listens[i];
       const bool is_given = listen.listen_fd >= 0;
-      linux::Fd first =
+      linux::Fd socket =
           is_given ? linux::Fd(listen.listen_fd) : listen_on(listen.address, listen.port);
-      linux::set_nonblocking(first.get(), true);
-      const std::uint16_t port = port_of(first.get());
-      ports.push_back(port);
-      for (std::size_t lane = 1; lane < lanes.size(); ++lane) {
-        lanes[lane]->add_listener(
-            is_given ? linux::duplicate(first.get()) : listen_on(listen.address, port), is_given,
-            contexts[i]);
-      }
-      lanes[0]->add_listener(std::move(first), is_given, contexts[i]);
+      linux::set_nonblocking(socket.get(), true);
+      ports.push_back(port_of(socket.get()));
+      lanes[i % lanes.size()]->add_listener(std::move(socket), contexts[i]);
     }
   }
 
@@ -197,6 +190,7 @@ void Gateway::start() {
     const std::lock_guard lock(state.lanes_mutex);
     for (unsigned i = 0; i < std::max(state.shared.options.threads, 1U); ++i) {
       state.lanes.push_back(std::make_unique<Lane>(state.shared));
+      state.shared.lanes.push_back(state.lanes.back().get());
     }
   }
   state.listen();

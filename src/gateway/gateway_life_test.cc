@@ -36,6 +36,21 @@ TEST(GatewayLife, AKilledSandboxIsCutInsideTheBodyAndNotFoundAfterwards) {
   EXPECT_NE(answer.body.find("The sandbox was not found"), std::string::npos);
 }
 
+TEST(GatewayLife, EveryThreadHearsOfIt) {
+  GatewayOptions options;
+  options.threads = 3;
+  House house(std::move(options));
+  Program program(stream);
+  house.reach.open(8000, program.port());
+  house.make_sandbox();
+  std::vector<Peer> clients;
+  for (int i = 0; i < 12; ++i) clients.push_back(open_stream(house));
+  EXPECT_EQ(house.gateway->activity({"default", kId})->open, 12U);
+  house.api().remove(client::kSandboxes, "default", kId);
+  for (Peer& client : clients) EXPECT_EQ(client.rest(), "");
+  House::comes_true([&] { return house.gateway->connections() == 0; });
+}
+
 TEST(GatewayLife, WhatIsForgottenIsGoneAtOnceAndStaysSo) {
   House house;
   Program program(stream);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/on_failure.h"
 #include "gateway/session.h"
 
 namespace hearth::gateway {
@@ -46,13 +47,12 @@ std::string address_text(const sockaddr_storage& address) {
 
 class Lane::Listener final : public Watched {
  public:
-  Listener(Lane& lane, linux::Fd socket, bool is_shared, std::shared_ptr<net::TlsContext> tls)
-      : lane_(lane), socket_(std::move(socket)), is_shared_(is_shared), tls_(std::move(tls)) {}
+  Listener(Lane& lane, linux::Fd socket, std::shared_ptr<net::TlsContext> tls)
+      : lane_(lane), socket_(std::move(socket)), tls_(std::move(tls)) {}
 
   void join() {
     // Level-triggered: a turn may end before all are accepted.
-    const std::uint32_t exclusive = is_shared_ ? EPOLLEXCLUSIVE : 0;
-    lane_.loop_.watch(socket_.get(), *this, EPOLLIN | exclusive);
+    lane_.loop_.watch(socket_.get(), *this, EPOLLIN);
   }
 
   void on_event(std::uint32_t) override {
@@ -62,7 +62,7 @@ class Lane::Listener final : public Watched {
       linux::Fd client(::accept4(socket_.get(), reinterpret_cast<sockaddr*>(&address), &size,
                                  SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (client) {
-        lane_.accept(std::move(client), address_text(address), tls_.get());
+        lane_.deal(std::move(client), address_text(address), tls_.get());
         continue;
       }
       const bool is_out_of_room =
@@ -84,7 +84,6 @@ class Lane::Listener final : public Watched {
 
   Lane& lane_;
   linux::Fd socket_;
-  const bool is_shared_;
   const std::shared_ptr<net::TlsContext> tls_;
 };
 
@@ -99,9 +98,8 @@ Lane::Lane(Shared& shared)
 
 Lane::~Lane() = default;
 
-void Lane::add_listener(linux::Fd socket, bool is_shared, std::shared_ptr<net::TlsContext> tls) {
-  listeners_.push_back(
-      std::make_unique<Listener>(*this, std::move(socket), is_shared, std::move(tls)));
+void Lane::add_listener(linux::Fd socket, std::shared_ptr<net::TlsContext> tls) {
+  listeners_.push_back(std::make_unique<Listener>(*this, std::move(socket), std::move(tls)));
   listeners_.back()->join();
 }
 
@@ -114,7 +112,25 @@ void Lane::run() {
   loop_.run();
 }
 
-void Lane::accept(linux::Fd socket, std::string peer, net::TlsContext* tls) {
+void Lane::deal(linux::Fd socket, std::string peer, net::TlsContext* tls) {
+  Lane* to = this;
+  for (Lane* lane : shared_.lanes) {
+    if (lane->load_ < to->load_) to = lane;
+  }
+  to->load_.fetch_add(1);
+  if (to == this) {
+    open(std::move(socket), std::move(peer), tls);
+    return;
+  }
+  to->post([to, tls, peer = std::move(peer),
+            held = std::make_shared<linux::Fd>(std::move(socket))]() mutable {
+    to->open(std::move(*held), std::move(peer), tls);
+  });
+}
+
+void Lane::open(linux::Fd socket, std::string peer, net::TlsContext* tls) {
+  OnFailure refused([this] { load_.fetch_sub(1); });
+  if (is_draining_) return;
   if (shared_.connections >= shared_.max_connections && !evict()) {
     // Of those that speak TLS nobody would understand this.
     if (tls == nullptr) {
@@ -131,6 +147,7 @@ void Lane::accept(linux::Fd socket, std::string peer, net::TlsContext* tls) {
     session->is_idle_ = true;
     shared_.connections.fetch_add(1);
     meter_.connected(1);
+    refused.release();
   } catch (const Error& error) {
     log::warning("accept a connection", {{"why", error.what()}});
   }
@@ -155,6 +172,7 @@ void Lane::bury(Session& session) {
   dead_.push_back(std::move(*session.place_));
   list.erase(session.place_);
   shared_.connections.fetch_sub(1);
+  load_.fetch_sub(1);
   meter_.connected(-1);
 }
 

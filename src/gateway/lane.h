@@ -29,6 +29,7 @@
 
 namespace hearth::gateway {
 
+class Lane;
 class Session;
 
 // What all lanes share.
@@ -43,6 +44,7 @@ struct Shared {
   std::shared_ptr<net::TlsContext> upstream_tls;
   std::size_t max_connections = 0;
   std::atomic<std::size_t> connections = 0;
+  std::vector<Lane*> lanes;  // all of them, from before the first runs until the last has ended
 };
 
 class Lane {
@@ -52,8 +54,9 @@ class Lane {
   Lane& operator=(const Lane&) = delete;
   ~Lane();
 
-  // Before run(). `tls` may be null.
-  void add_listener(linux::Fd socket, bool is_shared, std::shared_ptr<net::TlsContext> tls);
+  // Before run(). `tls` may be null. Whom it accepts goes to the lane that has the fewest: several
+  // that accept from one socket would share them unevenly, and stay so for as long as they last.
+  void add_listener(linux::Fd socket, std::shared_ptr<net::TlsContext> tls);
   void run();
 
   // --- From any thread.
@@ -86,7 +89,7 @@ class Lane {
   void release(Session& session);
   void set_idle(Session& session, bool is_idle);
 
-  void accept(linux::Fd socket, std::string peer, net::TlsContext* tls);
+  void deal(linux::Fd socket, std::string peer, net::TlsContext* tls);
   // The connection that has been idle longest makes room. False: none is idle.
   bool evict();
 
@@ -96,6 +99,7 @@ class Lane {
 
   template <typename F>
   void for_each_session(F&& act);
+  void open(linux::Fd socket, std::string peer, net::TlsContext* tls);
   void after_batch();
   void tick();
   void end_if_done();
@@ -112,6 +116,7 @@ class Lane {
   Sessions idle_;  // the longest idle first
   std::set<Session*> held_;
   std::atomic<std::size_t> held_count_ = 0;
+  std::atomic<std::size_t> load_ = 0;  // sessions, and those on their way here
   std::vector<std::shared_ptr<Session>> again_;
   std::vector<std::shared_ptr<Session>> dead_;
   std::vector<UpstreamPtr> dead_upstreams_;

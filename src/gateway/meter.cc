@@ -35,13 +35,28 @@ Meter::Meter(metrics::Registry* registry) : registry_(registry) {
                                   {{"direction", "up"}});
   bytes_down_ = &registry_->counter("hearth_gateway_bytes_total", "Bytes of bodies passed on.",
                                     {{"direction", "down"}});
-  wakes_ = &registry_->counter("hearth_gateway_wakes_total", "Sandboxes woken by a request.");
+  wakes_ = &registry_->counter("hearth_gateway_wakes_total", "Requests that woke a sandbox.");
+  first_byte_ = &registry_->histogram("hearth_gateway_first_byte_seconds",
+                                      "From a request's head to that of its answer.",
+                                      metrics::exponential_buckets(.0001, 2, 16));
+  registry_
+      ->gauge("sandbox_router_build_info", "The version that runs.", {{"version", HEARTH_VERSION}})
+      .set(1);
 }
 
 Meter::Space* Meter::space(const std::string& ns) {
   if (registry_ == nullptr) return nullptr;
   Space& found = spaces_[ns];
-  if (found.ns.empty()) found.ns = ns;
+  if (found.granted == nullptr) {
+    found.ns = ns;
+    const auto decisions = [&](std::string decision) {
+      return &registry_->counter("sandbox_router_authz_decisions_total",
+                                 "Whether requests were let in.",
+                                 {{"sandbox_namespace", ns}, {"decision", std::move(decision)}});
+    };
+    found.granted = decisions("allow");
+    found.denied = decisions("deny");
+  }
   return &found;
 }
 
@@ -77,6 +92,14 @@ void Meter::failed(Space* space, std::string_view reason) {
       ->counter("sandbox_router_upstream_errors_total", "Requests that a sandbox did not answer.",
                 {{"sandbox_namespace", space->ns}, {"reason", std::string(reason)}})
       .add();
+}
+
+void Meter::decided(Space* space, bool is_granted) {
+  if (space != nullptr) (is_granted ? space->granted : space->denied)->add();
+}
+
+void Meter::first_byte(Duration took) {
+  if (first_byte_ != nullptr) first_byte_->observe(took);
 }
 
 void Meter::retried() {

@@ -27,6 +27,10 @@ class Meter {
   void answered(Space* space, std::string_view method, unsigned status, Duration took);
   // `reason`: dial, timeout, tls, eof, other.
   void failed(Space* space, std::string_view reason);
+  // Whether access was granted.
+  void decided(Space* space, bool is_granted);
+  // Since the head of the request.
+  void first_byte(Duration took);
   void retried();
   void connected(int by);
   void moved(std::uint64_t up, std::uint64_t down);
@@ -40,6 +44,8 @@ class Meter {
       metrics::Histogram* time = nullptr;
     };
     std::unordered_map<std::uint32_t, Pair> answers;  // by method and status
+    metrics::Counter* granted = nullptr;
+    metrics::Counter* denied = nullptr;
   };
 
  private:
@@ -51,6 +57,7 @@ class Meter {
   metrics::Counter* bytes_up_ = nullptr;
   metrics::Counter* bytes_down_ = nullptr;
   metrics::Counter* wakes_ = nullptr;
+  metrics::Histogram* first_byte_ = nullptr;
 };
 
 }  // namespace hearth::gateway

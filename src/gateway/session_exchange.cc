@@ -196,6 +196,7 @@ bool Session::begin_response() {
   }
   status_ = head.status;
   has_response_ = true;
+  if (space_ != nullptr) lane_.meter().first_byte(std::chrono::steady_clock::now() - began_);
   const bool is_request_done = up_.is_framed() && up_.ready().empty() && overflow_up_.empty();
   const bool ends_with_connection = head.framing.kind == http::BodyKind::until_end;
   if (!is_request_done || ends_with_connection || lane_.is_draining()) keeps_alive_ = false;

@@ -146,7 +146,9 @@ void Session::decide_route(const http::HeadView& head, const Target& target) {
     refuse(kNotItsAddress);
     return;
   }
-  if (const auto refusal = check_access(lane_.shared().rules, head, target, *route_)) {
+  const auto refusal = check_access(lane_.shared().rules, head, target, *route_);
+  lane_.meter().decided(space_, !refusal);
+  if (refusal) {
     refuse(*refusal);
     return;
   }
@@ -168,6 +170,7 @@ void Session::decide_route(const http::HeadView& head, const Target& target) {
       } else {
         // Once for each request: one that was woken in vain is not worth a second try.
         const bool is_first = wait_ != Wait::waking;
+        if (is_first) lane_.meter().woke();
         hold(Wait::waking, lane_.limits().wake);
         if (is_first && !lane_.shared().wake(route_->key)) {
           lane_.release(*this);
