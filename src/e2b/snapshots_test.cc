@@ -166,8 +166,14 @@ TEST(E2bSnapshots, NeedASandboxThatRuns) {
 
 TEST(E2bSnapshots, NeedSomebodyWhoReachesIn) {
   World world(quick_options(), /*has_reach=*/false);
-  const Answer answer = world.ask("POST", "/sandboxes/i0/snapshots");
-  EXPECT_EQ(answer.status, 404U);
+  world.client().create(client::kSandboxes,
+                        json(R"({"apiVersion":"agents.x-k8s.io/v1beta1","kind":"Sandbox",
+      "metadata":{"name":"i0","namespace":"default","labels":{"hearth.dev/front":"e2b"}},
+      "spec":{"podTemplate":{"spec":{"containers":[{"name":"main","image":"x"}]}}}})"));
+  ASSERT_TRUE(eventually([&] { return world.ask("GET", "/sandboxes/i0").status == 200; }));
+  EXPECT_EQ(world.ask("POST", "/sandboxes/i0/snapshots").status, 501U);
+  EXPECT_EQ(world.ask("POST", "/sandboxes/i0/fork").status, 501U);
+  EXPECT_EQ(world.ask("PUT", "/sandboxes/i0/network", "{}").status, 501U);
 }
 
 TEST(E2bForks, AreTheSameAndTheirOwn) {
@@ -280,12 +286,17 @@ TEST(E2bKeptImages, AreCountedAgainAfterARestart) {
 TEST(E2bKeptImages, OfOthersAreNotRemoved) {
   World world;
   const std::string id = world.create();
-  const std::string before = image_of(world.sandbox(id));
-  EXPECT_EQ(before, "host");
+  ASSERT_EQ(image_of(world.sandbox(id)), "host");
+  world.reach.commit(world.client().get(client::kPods, "default", id), "host");
+  const std::string other = world.create();
   EXPECT_EQ(world.ask("DELETE", "/sandboxes/" + id).status, 204U);
-  // Nothing asked for it; the fake would have failed.
-  world.reach.fail("remove_image");
-  EXPECT_EQ(world.ask("GET", "/sandboxes/" + id).status, 404U);
+  // When this one's has gone, the other would have as well.
+  const std::string snapshot =
+      world.ask("POST", "/sandboxes/" + other + "/snapshots").text("snapshotID");
+  EXPECT_EQ(world.reach.images().size(), 2U);
+  EXPECT_EQ(world.ask("DELETE", "/templates/" + snapshot).status, 204U);
+  EXPECT_TRUE(eventually([&] { return world.reach.images().size() == 1; }));
+  EXPECT_TRUE(world.reach.images().contains("host"));
 }
 
 }  // namespace
