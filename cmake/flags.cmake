@@ -42,4 +42,11 @@ if(HEARTH_COVERAGE)
 endif()
 
 find_package(Threads REQUIRED)
+# For the programs that keep objects: trees of JSON are made on one thread and freed on another, for
+# which glibc's malloc takes locks. Sanitizers bring their own.
+set(HEARTH_MALLOC "")
+if(NOT HEARTH_SANITIZE)
+  find_library(HEARTH_JEMALLOC jemalloc REQUIRED)
+  set(HEARTH_MALLOC ${HEARTH_JEMALLOC})
+endif()
 find_package(GTest REQUIRED)
