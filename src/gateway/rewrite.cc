@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include <fmt/format.h>
 
@@ -25,7 +24,7 @@ class Writer {
 
   Writer& add(std::string_view text) {
     HEARTH_ASSERT(text.size() <= into_.size() - at_);
-    std::memcpy(into_.data() + at_, text.data(), text.size());
+    text.copy(into_.data() + at_, text.size());
     at_ += text.size();
     return *this;
   }
