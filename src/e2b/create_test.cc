@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <filesystem>
 
 #include "base/base64.h"
+#include "base/id.h"
 #include "base/time_text.h"
 #include "e2b/world_testing.h"
+#include "net/client.h"
 #include "net/server.h"
 
 namespace hearth::e2b {
@@ -249,6 +252,33 @@ TEST(E2bCreates, ABurstGetsDifferentSandboxes) {
   EXPECT_EQ(given.size(), 6U);
   EXPECT_TRUE(std::ranges::includes(given, members));
   EXPECT_EQ(world.ask("GET", "/v2/sandboxes").headers.value("X-Total-Running"), "6");
+}
+
+TEST(E2bServes, OverASocketInItsOwnDialect) {
+  World world;
+  const std::string path =
+      std::filesystem::temp_directory_path() / ("e2b-" + random_hex(6) + ".sock");
+  world.api->start({.unix_path = path});
+  net::Client client(net::Endpoint{.unix_path = path});
+  const auto ask = [&](std::string method, std::string target, std::string body = {}) {
+    http::Request request{.method = std::move(method), .target = std::move(target)};
+    request.headers.set("X-API-Key", world.red);
+    request.body = std::move(body);
+    const http::Response response = client.fetch(std::move(request));
+    if (response.status >= 400) {
+      EXPECT_EQ(model::number_at(json(response.body), {"code"}), response.status);
+    }
+    return response.status;
+  };
+  EXPECT_EQ(ask("GET", "/health"), 204U);
+  EXPECT_EQ(ask("POST", "/v2/sandboxes", R"({"templateID":"base"})"), 201U);
+  EXPECT_EQ(ask("GET", "/v2/sandboxes"), 200U);
+  EXPECT_EQ(ask("GET", "/nowhere"), 404U);
+  EXPECT_EQ(ask("GET", "/sandboxes/%zz"), 400U);
+  EXPECT_EQ(ask("POST", "/v2/sandboxes", "{"), 400U);
+  EXPECT_EQ(ask("POST", "/v2/sandboxes", std::string(2 << 20, ' ')), 413U);
+  world.api->stop();
+  EXPECT_THROW(ask("GET", "/health"), Error);
 }
 
 TEST(E2bCreates, WithoutANodeAgentEnvdIsTold) {

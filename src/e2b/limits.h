@@ -20,10 +20,11 @@ namespace hearth::e2b {
 // Thread-safe.
 class Census {
  public:
-  // Before the cache starts. The clock must outlive it.
+  // Before the cache starts.
   explicit Census(client::WatchCache& sandboxes);
   Census(const Census&) = delete;
   Census& operator=(const Census&) = delete;
+  ~Census() = default;
 
   // A place for one that is about to run; given back when the cache shows it, or there is none.
   class Place {

@@ -35,7 +35,7 @@ void put_paused(Core& core, Json& patch) {
 // As it ended before, in a patch that takes another one back.
 void put_old_end(const Json& sandbox, Json& patch) {
   const bool kills = model::find(sandbox, {"spec", "shutdownTime"}) != nullptr;
-  put_end(patch, end_at(sandbox).value_or(Time()), kills);
+  if (const auto end = end_at(sandbox)) put_end(patch, *end, kills);
 }
 
 Object wait_for_state(Core& core, const Json& sandbox, State wanted, Duration patience) {

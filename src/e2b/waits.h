@@ -30,6 +30,7 @@ class CacheWaits {
   explicit CacheWaits(client::WatchCache& cache);
   CacheWaits(const CacheWaits&) = delete;
   CacheWaits& operator=(const CacheWaits&) = delete;
+  ~CacheWaits() = default;
 
   // The object as soon as it is so (null: there is none). Nothing when the patience is over, or
   // everything is about to stop.

@@ -122,6 +122,8 @@ class FakeNode {
                         .on_delete = {}});
     pods_.start();
   }
+  FakeNode(const FakeNode&) = delete;
+  FakeNode& operator=(const FakeNode&) = delete;
   ~FakeNode() { pods_.stop(); }
 
   // From now on new pods stay as they are, and nothing is frozen.
@@ -215,6 +217,8 @@ class World {
     red = keys.issue({.team = "default", .name = "red", .limits = {}, .expires = {}}).key;
     blue = keys.issue({.team = "blue", .name = "blue", .limits = {}, .expires = {}}).key;
   }
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
   ~World() {
     api->stop();
     manager->stop();
@@ -234,7 +238,7 @@ class World {
   }
 
   Answer ask(std::string_view method, std::string_view target, std::string_view body = {},
-             std::optional<std::string> key = {}) {
+             const std::optional<std::string>& key = {}) {
     http::Request request;
     request.method = method;
     request.target = target;
@@ -258,8 +262,8 @@ class World {
   }
   // The id of a new sandbox.
   std::string create(std::string_view body = R"({"templateID":"base"})",
-                     std::optional<std::string> key = {}) {
-    const Answer answer = ask("POST", "/v2/sandboxes", body, std::move(key));
+                     const std::optional<std::string>& key = {}) {
+    const Answer answer = ask("POST", "/v2/sandboxes", body, key);
     EXPECT_EQ(answer.status, 201U) << answer.message();
     return answer.text("sandboxID");
   }
