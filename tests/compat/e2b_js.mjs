@@ -1,6 +1,6 @@
 // What a user of the JavaScript SDKs does, and what comes back. Run by e2b_test.py.
 import assert from 'node:assert/strict'
-import { before, describe, test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 
 import { CommandExitError, FileType, NotFoundError, Sandbox, TimeoutError } from 'e2b'
 import { Sandbox as Interpreter } from '@e2b/code-interpreter'
@@ -9,6 +9,7 @@ let box
 before(async () => {
   box = await Sandbox.create()
 })
+after(() => box.kill())
 
 const decoder = new TextDecoder()
 
@@ -122,6 +123,7 @@ describe('cells', () => {
   before(async () => {
     interpreter = await Interpreter.create()
   })
+  after(() => interpreter.kill())
 
   test('python', async () => {
     const run = await interpreter.runCode("print('out')\n6 * 7")

@@ -19,6 +19,7 @@ def eventually(condition, seconds=10):
 class Commands(unittest.TestCase):
     def setUp(self):
         self.box = Sandbox.create()
+        self.addCleanup(self.box.kill)
 
     def test_output_and_end(self):
         done = self.box.commands.run("echo out; echo err >&2")
@@ -105,7 +106,9 @@ class Commands(unittest.TestCase):
 
 class Files(unittest.TestCase):
     def setUp(self):
-        self.files = Sandbox.create().files
+        box = Sandbox.create()
+        self.addCleanup(box.kill)
+        self.files = box.files
         self.folder = f"/home/user/{self.id().split('.')[-1]}"
         self.assertTrue(self.files.make_dir(self.folder))
         self.addCleanup(self.files.remove, self.folder)
@@ -177,6 +180,7 @@ class Files(unittest.TestCase):
 class Cells(unittest.TestCase):
     def setUp(self):
         self.box = Interpreter.create()
+        self.addCleanup(self.box.kill)
 
     def test_the_last_expression_is_the_result(self):
         self.assertEqual(self.box.run_code("x = 20\nx * 2 + 2").text, "42")
