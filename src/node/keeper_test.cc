@@ -1,4 +1,8 @@
-// Pods that are told to stand still, on a real API server and sandboxes that are none.
+// Keepers on a real API server, with sandboxes that are none.
+#include "node/keeper.h"
+
+#include <atomic>
+
 #include <gtest/gtest.h>
 
 #include "apiserver/server_testing.h"
@@ -6,7 +10,6 @@
 #include "model/front_door.h"
 #include "model/meta.h"
 #include "node/fake_sandboxes_internal.h"
-#include "node/keeper.h"
 #include "node/pod_status.h"
 
 namespace hearth::node {
@@ -20,11 +23,11 @@ class NoImages final : public ImageSource {
   }
 };
 
-class KeeperPauseTest : public testing::Test {
+class KeeperTest : public testing::Test {
  protected:
   using Calls = std::vector<std::string>;
 
-  KeeperPauseTest() {
+  KeeperTest() {
     server_.client().create(client::kPods, apiserver::json(R"({
         "apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default"},
         "spec":{"nodeName":"here","terminationGracePeriodSeconds":5,
@@ -37,7 +40,7 @@ class KeeperPauseTest : public testing::Test {
     for (const std::size_t index : {0U, 1U}) ids_.push_back(sandbox_of(index));
     runtime_.take_calls();
   }
-  ~KeeperPauseTest() override {
+  ~KeeperTest() override {
     keeper_.reset();
     downloads_.stop();
     talks_.stop();
@@ -102,12 +105,28 @@ class KeeperPauseTest : public testing::Test {
                .events = events_,
                .clock = clock_,
                .host_address = "192.0.2.1",
-               .wake = [](const model::Key&) {}};
+               .wake = [this](const model::Key&) {
+                 is_awake_ = true;
+                 is_awake_.notify_all();
+               }};
+  std::atomic<bool> is_awake_ = false;
   std::optional<Keeper> keeper_;
   std::vector<std::string> ids_;
 };
 
-TEST_F(KeeperPauseTest, EverythingStandsStillAndGoesOn) {
+// Whoever dressed it knows by that that it has to do so again.
+TEST_F(KeeperTest, AContainerWhoseSandboxDiedHasAnotherAtOnce) {
+  runtime_.destroy(ids_[0]);
+  is_awake_.wait(false);
+  step();
+  EXPECT_NE(sandbox_of(0), ids_[0]);
+  EXPECT_EQ(sandbox_of(1), ids_[1]);
+  EXPECT_EQ(restarts(0), 1);
+  EXPECT_NE(model::find(container(0), {"state", "running"}), nullptr);
+  EXPECT_EQ(condition("Ready"), "True");
+}
+
+TEST_F(KeeperTest, EverythingStandsStillAndGoesOn) {
   EXPECT_EQ(condition(model::kPausedCondition), "none");
   pause();
   EXPECT_EQ(runtime_.take_calls(), both("pause"));
@@ -131,14 +150,14 @@ TEST_F(KeeperPauseTest, EverythingStandsStillAndGoesOn) {
   EXPECT_EQ(runtime_.take_calls(), Calls{});
 }
 
-TEST_F(KeeperPauseTest, OtherWordsMeanNothing) {
+TEST_F(KeeperTest, OtherWordsMeanNothing) {
   annotate("files");
   step();
   EXPECT_EQ(runtime_.take_calls(), Calls{});
   EXPECT_EQ(condition("Ready"), "True");
 }
 
-TEST_F(KeeperPauseTest, ANewAgentLeavesItAsItIs) {
+TEST_F(KeeperTest, ANewAgentLeavesItAsItIs) {
   pause();
   runtime_.take_calls();
   begin();
@@ -153,7 +172,7 @@ TEST_F(KeeperPauseTest, ANewAgentLeavesItAsItIs) {
   EXPECT_EQ(restarts(1), 0);
 }
 
-TEST_F(KeeperPauseTest, OneThatWasResumedBehindItsBackIsToldAgainByANewAgent) {
+TEST_F(KeeperTest, OneThatWasResumedBehindItsBackIsToldAgainByANewAgent) {
   annotate("memory");
   begin();
   step();
@@ -165,7 +184,7 @@ TEST_F(KeeperPauseTest, OneThatWasResumedBehindItsBackIsToldAgainByANewAgent) {
   EXPECT_EQ(condition("Ready"), "True");
 }
 
-TEST_F(KeeperPauseTest, OneThatVanishedMeanwhileIsStartedWhenItGoesOn) {
+TEST_F(KeeperTest, OneThatVanishedMeanwhileIsStartedWhenItGoesOn) {
   pause();
   runtime_.destroy(ids_[0]);
   runtime_.take_calls();
@@ -178,7 +197,7 @@ TEST_F(KeeperPauseTest, OneThatVanishedMeanwhileIsStartedWhenItGoesOn) {
   EXPECT_NE(sandbox_of(0), ids_[0]);
 }
 
-TEST_F(KeeperPauseTest, ItsEndComesAsAlways) {
+TEST_F(KeeperTest, ItsEndComesAsAlways) {
   pause();
   runtime_.take_calls();
   server_.client().remove(client::kPods, "default", "p");
@@ -190,7 +209,7 @@ TEST_F(KeeperPauseTest, ItsEndComesAsAlways) {
   EXPECT_FALSE(server_.client().find(client::kPods, "default", "p"));
 }
 
-TEST_F(KeeperPauseTest, WithoutGraceItIsGoneAtOnce) {
+TEST_F(KeeperTest, WithoutGraceItIsGoneAtOnce) {
   pause();
   runtime_.take_calls();
   server_.client().remove(client::kPods, "default", "p", {.grace_seconds = 1});
@@ -203,7 +222,7 @@ TEST_F(KeeperPauseTest, WithoutGraceItIsGoneAtOnce) {
   EXPECT_TRUE(runtime_.list().empty());
 }
 
-TEST_F(KeeperPauseTest, ADeadlineIsNoLessOne) {
+TEST_F(KeeperTest, ADeadlineIsNoLessOne) {
   server_.client().patch(client::kPods, "default", "p", client::PatchKind::merge,
                          apiserver::json(R"({"spec":{"activeDeadlineSeconds":60}})"));
   pause();
