@@ -23,6 +23,9 @@ class FakeSandboxes final : public FakeRuntime {
  public:
   static constexpr std::uint16_t kOpenPort = 80;  // inside; nobody listens on others
 
+  FakeSandboxes() = default;
+  FakeSandboxes(const FakeSandboxes&) = delete;
+  FakeSandboxes& operator=(const FakeSandboxes&) = delete;
   ~FakeSandboxes() override {
     for (const runtime::Sandbox& sandbox : list()) destroy(sandbox.id);
     guests_.clear();

@@ -40,7 +40,7 @@ class KeeperTest : public testing::Test {
     for (const std::size_t index : {0U, 1U}) ids_.push_back(sandbox_of(index));
     runtime_.take_calls();
   }
-  ~KeeperTest() override {
+  void TearDown() override {
     keeper_.reset();
     downloads_.stop();
     talks_.stop();
