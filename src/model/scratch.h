@@ -24,6 +24,7 @@ class Scratch {
   Scratch() = default;
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() = default;
 
   Storage storage() { return &resource_; }
 
