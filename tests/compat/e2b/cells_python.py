@@ -1,0 +1,87 @@
+"""E2B's code interpreter for Python, through the gateway. Run by engine_test.py."""
+import asyncio
+import unittest
+
+from e2b_code_interpreter import AsyncSandbox, Sandbox
+
+PLOT = """
+import importlib.util
+if importlib.util.find_spec('matplotlib'):
+    import matplotlib.pyplot as plt
+    plt.plot([1, 2, 3], [4, 5, 6])
+    plt.title('A line')
+    plt.show()
+else:
+    print('no matplotlib')
+"""
+
+
+class Cells(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.box = Sandbox.create(timeout=300, envs={"GLOBAL": "yes"})
+        cls.addClassCleanup(cls.box.kill)
+
+    def test_results_streams_errors(self):
+        pieces = []
+        run = self.box.run_code("x = 20\nprint('out')\nx * 2 + 2", on_stdout=lambda message: pieces.append(message.line))
+        self.assertEqual((run.text, "".join(pieces)), ("42", "out\n"))
+        self.assertEqual(self.box.run_code("x").text, "20")
+        self.assertEqual(self.box.run_code("1 / 0").error.name, "ZeroDivisionError")
+        self.assertEqual(self.box.run_code("{'a': [1]}").results[0].json, {"a": [1]})
+
+    def test_charts(self):
+        run = self.box.run_code(PLOT)
+        if "no matplotlib" in "".join(run.logs.stdout):
+            self.skipTest("needs matplotlib on this machine: sandboxes of the image host have its programs")
+        self.assertTrue(run.results[0].png)
+        self.assertEqual(run.results[0].chart.title, "A line")
+
+    def test_environment(self):
+        self.assertEqual(self.box.run_code("import os; os.environ.get('GLOBAL')").text, "yes")
+        code = "import os; os.environ.get('ONE')"
+        self.assertEqual(self.box.run_code(code, envs={"ONE": "1"}).text, "1")
+        self.assertFalse(self.box.run_code(code).text)
+
+    def test_contexts(self):
+        context = self.box.create_code_context(cwd="/tmp")
+        self.box.run_code("here = 1", context=context)
+        self.assertEqual(self.box.run_code("import os; (here, os.getcwd())", context=context).text, "(1, '/tmp')")
+        self.assertEqual(self.box.run_code("here").error.name, "NameError")
+        self.box.restart_code_context(context)
+        self.assertEqual(self.box.run_code("here", context=context).error.name, "NameError")
+        self.box.remove_code_context(context)
+        self.assertNotIn(context.id, [each.id for each in self.box.list_code_contexts()])
+
+    def test_interrupted(self):
+        self.box.run_code("kept = 'kept'")
+        with self.assertRaises(Exception):
+            self.box.run_code("import time; time.sleep(60)", timeout=1)
+        self.assertEqual(self.box.run_code("kept").text, "kept")
+
+    def test_languages(self):
+        self.assertEqual("".join(self.box.run_code("x=1; echo hi", language="bash").logs.stdout), "hi\n")
+        self.assertEqual("".join(self.box.run_code("echo $x", language="bash").logs.stdout), "1\n")
+        self.assertEqual(self.box.run_code("6 * 7", language="js").text, "42")
+
+    def test_variables_survive_a_pause(self):
+        box = Sandbox.create(timeout=120)
+        self.addCleanup(box.kill)
+        box.run_code("kept = 'kept'")
+        box.pause()
+        box.connect()
+        self.assertEqual(box.run_code("kept").text, "kept")
+
+    def test_asynchronously(self):
+        async def both():
+            box = await AsyncSandbox.create(timeout=60)
+            try:
+                return await asyncio.gather(box.run_code("6 * 7"), box.run_code("echo hi", language="bash"))
+            finally:
+                await box.kill()
+        python, bash = asyncio.run(both())
+        self.assertEqual((python.text, "".join(bash.logs.stdout)), ("42", "hi\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,90 @@
+"""E2B's SDKs and command line, unchanged, against `hearth up`."""
+import json
+import tempfile
+import unittest
+
+from engine import HERE, EngineCase, wait_until
+
+from client_venv import node_folder_with, python_with
+
+NEW_PYTHON = ["e2b==2.63.0", "e2b-code-interpreter==2.11.5"]
+OLD_PYTHON = ["e2b==2.45.1"]
+NEW_NODE = ["e2b@2.51.0", "@e2b/code-interpreter@2.8.0"]
+OLD_NODE = ["e2b@2.45.0"]
+CLI = ["@e2b/cli@2.19.0"]
+
+
+class Packages(EngineCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.settings["FEW_KEY"] = cls.team("few", "--sandboxes", "1")
+
+    def run_python(self, packages, name):
+        self.run_script(python_with(packages), str(HERE / name))
+
+    def test_python(self):
+        self.run_python(NEW_PYTHON, "sandboxes_python.py")
+
+    def test_python_of_before(self):
+        self.run_python(OLD_PYTHON, "sandboxes_python.py")
+
+    def test_python_asynchronous(self):
+        self.run_python(NEW_PYTHON, "async_python.py")
+
+    def test_python_cells(self):
+        self.run_python(NEW_PYTHON, "cells_python.py")
+
+    def test_javascript(self):
+        self.run_node(node_folder_with(NEW_NODE), "sandboxes.mjs")
+
+    def test_javascript_of_before(self):
+        self.run_node(node_folder_with(OLD_NODE), "sandboxes.mjs")
+
+    def test_javascript_cells(self):
+        self.run_node(node_folder_with(NEW_NODE), "cells.mjs")
+
+
+class CommandLine(EngineCase):
+    options = ("--e2b-warm", "2", "--warm", "2")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.program = node_folder_with(CLI) / "node_modules/.bin/e2b"
+        home = tempfile.TemporaryDirectory(prefix="hearth-e2b-cli-")  # no settings of whoever runs this
+        cls.addClassCleanup(home.cleanup)
+        cls.settings["HOME"] = home.name
+
+    def e2b(self, *words):
+        return self.run_script(str(self.program), *words)
+
+    def listed(self, state):
+        return [each["sandboxId"] for each in json.loads(self.e2b("sandbox", "list", "-f", "json", "-s", state))]
+
+    def test_the_life_of_a_sandbox(self):
+        self.e2b("sandbox", "create", "base", "--detach", "--timeout", "120")
+        box, = self.listed("running")
+        self.assertEqual(json.loads(self.e2b("sandbox", "info", "-f", "json", box))["sandboxId"], box)
+        self.assertEqual(self.e2b("sandbox", "exec", "-u", "root", "-c", "/tmp", "-e", "A=b", box, "echo $A; pwd; whoami"),
+                         "b\n/tmp\nroot\n")
+        self.e2b("sandbox", "logs", box)
+        wait_until(lambda: "CPU" in self.e2b("sandbox", "metrics", box), 30, "a first metric")
+        self.e2b("sandbox", "pause", box)
+        self.assertEqual((self.listed("running"), self.listed("paused")), ([], [box]))
+        self.e2b("sandbox", "resume", box)
+        self.assertEqual(self.listed("running"), [box])
+        self.e2b("sandbox", "kill", box)
+        self.assertEqual(self.listed("running,paused"), [])
+
+    def test_templates(self):
+        self.assertIn("base", self.e2b("template", "list"))
+        done = self.engine.hearth("template", "create", "mine", "--image", "host", "--surfaces", "envd")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("mine", self.e2b("template", "list"))
+        self.e2b("template", "delete", "-y", "mine")
+        self.assertNotIn("mine", self.e2b("template", "list"))
+
+
+if __name__ == "__main__":
+    unittest.main()
