@@ -3,9 +3,10 @@
 
 namespace hearth::linux {
 
-// The calling thread, and those it starts, work when the others leave a processor free; they get a
-// small share otherwise, so that nothing they hold is held for ever. What it starts as a process
-// inherits that, so not for threads that do. Where the kernel refuses, nothing changes.
+// The calling thread, and those it starts, take nobody's turn away when they wake up. Their share
+// of the processor stays what it is: what they hold, a lock or the lead of a batch of writes,
+// others may wait for. What it starts as a process inherits that, so not for threads that do. Where
+// the kernel refuses, nothing changes.
 void step_back();
 
 }  // namespace hearth::linux
