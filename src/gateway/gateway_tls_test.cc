@@ -13,6 +13,8 @@ namespace {
 class GatewayTls : public ::testing::Test {
  protected:
   GatewayTls() : authority(folder(), SystemClock().now()) {}
+  GatewayTls(const GatewayTls&) = delete;
+  GatewayTls& operator=(const GatewayTls&) = delete;
   ~GatewayTls() override { std::filesystem::remove_all(folder()); }
 
   const std::string& folder() {

@@ -186,7 +186,7 @@ void Session::finish_request() {
   }
   wait_ = Wait::none;
   ++ticket_;  // what an errand brings now is for nobody
-  if (!keeps_alive_ || is_drained_ || lane_.is_draining()) {
+  if (!keeps_alive_ || lane_.is_draining()) {
     begin_linger();
     return;
   }
@@ -261,7 +261,6 @@ void Session::cut_off(const Route& route) {
 }
 
 void Session::drain() {
-  is_drained_ = true;
   if (phase_ == Phase::head && up_.is_empty()) close();
 }
 

@@ -40,11 +40,9 @@ class Session final : public EndpointOwner, public std::enable_shared_from_this<
   void look_again(const model::Key& key, const std::optional<Refusal>& refusal);
   // Ends it inside whatever it is doing with that sandbox.
   void cut_off(const Route& route);
-  // No request after this one.
+  // No request after this one: the lane is draining.
   void drain();
   void close(bool reset = false);
-
-  bool is_over() const { return phase_ == Phase::over; }
 
  private:
   friend class Lane;
@@ -65,6 +63,7 @@ class Session final : public EndpointOwner, public std::enable_shared_from_this<
   // --- session_request.cc: from a head to a connection.
   void begin_request();
   void decide(const http::HeadView& head, const Target& target);
+  void decide_sandbox(const http::HeadView& head, const Target& target);
   void decide_again();
   void decide_route(const http::HeadView& head, const Target& target);
   RoutePtr find_route(const Target& target);
@@ -74,7 +73,7 @@ class Session final : public EndpointOwner, public std::enable_shared_from_this<
   bool count_in();
   void count_out();
   void dial();
-  void after_dial(std::uint64_t ticket, Dialled dialled);
+  void after_dial(Dialled dialled);
   void retry_dial(DialState state);
   void send_request(const http::HeadView& head, const Target& target);
   UpstreamKey upstream_key() const;
@@ -145,7 +144,6 @@ class Session final : public EndpointOwner, public std::enable_shared_from_this<
   bool is_up_dead_ = false;  // the sandbox takes no more
   bool up_ended_ = false;    // of a tunnel
   bool down_ended_ = false;
-  bool is_drained_ = false;
   bool is_idle_ = false;  // in which of them place_ is
 };
 

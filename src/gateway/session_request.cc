@@ -107,8 +107,12 @@ void Session::decide(const http::HeadView& head, const Target& target) {
       return;
     case Dialect::e2b:
     case Dialect::router:
-      break;
+      decide_sandbox(head, target);
+      return;
   }
+}
+
+void Session::decide_sandbox(const http::HeadView& head, const Target& target) {
   if (const auto refusal = check_dialect(lane_.shared().rules, head, target, is_local(peer_))) {
     refuse(*refusal);
     return;
@@ -291,7 +295,7 @@ void Session::dial() {
   phase_ = Phase::dialling;
   set_deadline(lane_.limits().connect);
   if (!route_) {
-    after_dial(++ticket_, dial_unix(lane_.shared().options.control_socket));
+    after_dial(dial_unix(lane_.shared().options.control_socket));
     return;
   }
   const auto work = [session = weak_from_this(), &lane = lane_, ticket = ++ticket_, route = route_,
@@ -300,14 +304,14 @@ void Session::dial() {
     lane.post([session, ticket, dialled] {
       const auto self = session.lock();
       if (!self || self->phase_ != Phase::dialling || self->ticket_ != ticket) return;
-      self->after_dial(ticket, std::move(*dialled));
+      self->after_dial(std::move(*dialled));
       self->advance();
     });
   };
   if (!lane_.shared().errands->run(work)) refuse(kBusy);
 }
 
-void Session::after_dial(std::uint64_t, Dialled dialled) {
+void Session::after_dial(Dialled dialled) {
   if (dialled.state == DialState::refused || dialled.state == DialState::absent) {
     retry_dial(dialled.state);
     return;
