@@ -35,6 +35,7 @@ struct Api::State {
     index_templates(core.templates);
     index_pools(core.pools);
     keeper.add_to(parts.manager);
+    core.listen();
   }
 
   net::Router router() {

@@ -1,12 +1,11 @@
 #include "e2b/core.h"
 
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <thread>
 
+#include "base/id.h"
 #include "client/kinds.h"
 #include "controllers/sandbox_pod.h"
 #include "e2b/answers.h"
@@ -53,15 +52,19 @@ Core::Core(const Parts& given, Options wanted)
       pods(given.manager.cache(client::kPods)),
       templates(given.manager.cache(client::kSandboxTemplates)),
       pools(given.manager.cache(client::kSandboxWarmPools)),
+      census(sandboxes),
       sandbox_waits(sandboxes),
       pod_waits(pods),
       template_waits(templates),
-      census(sandboxes),
       rates(given.clock),
       own_outfitter_(given.reach ? nullptr : std::make_unique<InitOutfitter>(options.envd_port)),
       outfitter_(given.reach ? static_cast<pool::Outfitter*>(given.reach) : own_outfitter_.get()) {}
 
 Core::~Core() = default;
+
+void Core::listen() {
+  for (CacheWaits* each : {&sandbox_waits, &pod_waits, &template_waits}) each->listen();
+}
 
 Object Core::find_sandbox(std::string_view ns, std::string_view name) const {
   Object found = sandboxes.find(ns, name);
@@ -124,17 +127,7 @@ bool is_sandbox_id(std::string_view name) {
 }
 
 std::string new_sandbox_id() {
-  constexpr std::string_view kAlphabet = "abcdefghijklmnopqrstuvwxyz0123456789";
-  // 36 times 7: what is above is thrown away, so that all characters are as likely.
-  constexpr unsigned char kFair = 252;
-  std::string id = "i";
-  while (id.size() < 21) {
-    std::array<unsigned char, 32> bytes{};
-    if (::getrandom(bytes.data(), bytes.size(), 0) < 0) throw_errno("read random bytes");
-    for (const unsigned char byte : bytes)
-      if (byte < kFair && id.size() < 21) id += kAlphabet[byte % kAlphabet.size()];
-  }
-  return id;
+  return "i" + random_alphanumeric(20);
 }
 
 }  // namespace hearth::e2b

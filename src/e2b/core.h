@@ -73,6 +73,9 @@ struct Core {
   Core& operator=(const Core&) = delete;
   ~Core();
 
+  // When everybody else of this room listens to the caches; before they start.
+  void listen();
+
   // The sandbox with this id (the path's `{id}`) of that namespace. Throws Refusal: 400 for what
   // can be no id, 404.
   Object get_sandbox(std::string_view ns, std::string_view id) const;
@@ -98,10 +101,10 @@ struct Core {
   client::WatchCache& pods;
   client::WatchCache& templates;
   client::WatchCache& pools;
+  Census census;
   CacheWaits sandbox_waits;
   CacheWaits pod_waits;
   CacheWaits template_waits;
-  Census census;
   Rates rates;
   Turns turns;
   Outfitted outfitted;

@@ -26,18 +26,23 @@ IsSo has_version_of(const model::Json& written) {
   };
 }
 
-CacheWaits::CacheWaits(client::WatchCache& cache) : cache_(cache) {
-  cache.add_handlers({
-      .on_add = [this](const client::Object& now) { tell(*now); },
-      .on_update = [this](const client::Object&, const client::Object& now) { tell(*now); },
-      .on_delete = [this](const client::Object& last) { tell(*last); },
+void CacheWaits::listen() {
+  const auto put = [this](const client::Object& now) { tell(model::key_of(*now).text(), now); };
+  cache_.add_handlers({
+      .on_add = put,
+      .on_update = [put](const client::Object&, const client::Object& now) { put(now); },
+      .on_delete =
+          [this](const client::Object& last) { tell(model::key_of(*last).text(), nullptr); },
   });
 }
 
-void CacheWaits::tell(const model::Json& object) {
+void CacheWaits::tell(const std::string& key, const client::Object& now) {
   const std::lock_guard lock(mutex_);
-  if (waiters_.empty()) return;
-  const auto [first, last] = waiters_.equal_range(model::key_of(object).text());
+  if (now)
+    told_.insert_or_assign(key, now);
+  else
+    told_.erase(key);
+  const auto [first, last] = waiters_.equal_range(key);
   for (auto each = first; each != last; ++each) {
     each->second->is_due = true;
     each->second->changed.notify_one();
@@ -55,8 +60,9 @@ std::optional<client::Object> CacheWaits::until(const model::Key& key, const IsS
   while (!is_stopped_ &&
          waiter.changed.wait_until(lock, deadline, [&] { return waiter.is_due || is_stopped_; })) {
     waiter.is_due = false;
+    const auto told = told_.find(place->first);
+    client::Object object = told == told_.end() ? nullptr : told->second;
     lock.unlock();
-    client::Object object = cache_.find(key.ns, key.name);
     const bool holds = is_so(object.get());
     lock.lock();
     if (!holds) continue;

@@ -24,13 +24,18 @@ using IsSo = std::function<bool(const model::Json* object)>;
 IsSo has_version_of(const model::Json& written);
 bool is_at_least(const model::Json& object, std::string_view resource_version);
 
+// What it finds is what has been told: a change is visible in the cache before the cache's handlers
+// have heard of it, and whoever goes on here may rely on what they do (limits.h, kept_images.h).
 class CacheWaits {
  public:
-  // Hears of the cache's changes: before it starts. The cache must outlive it.
-  explicit CacheWaits(client::WatchCache& cache);
+  // The cache must outlive it.
+  explicit CacheWaits(client::WatchCache& cache) : cache_(cache) {}
   CacheWaits(const CacheWaits&) = delete;
   CacheWaits& operator=(const CacheWaits&) = delete;
   ~CacheWaits() = default;
+
+  // After all others of this room who listen, before the cache starts.
+  void listen();
 
   // The object as soon as it is so (null: there is none). Nothing when the patience is over, or
   // everything is about to stop.
@@ -45,10 +50,12 @@ class CacheWaits {
     bool is_due = true;
   };
 
-  void tell(const model::Json& object);
+  // Null: it is gone.
+  void tell(const std::string& key, const client::Object& now);
 
-  const client::WatchCache& cache_;
+  client::WatchCache& cache_;
   std::mutex mutex_;  // guards what follows, and what is in the waiters
+  std::map<std::string, client::Object, std::less<>> told_;
   std::multimap<std::string, Waiter*, std::less<>> waiters_;
   bool is_stopped_ = false;
 };
