@@ -151,8 +151,13 @@ class Files(Shared):
         self.box.files.write("signed file", "content")
         self.assertEqual(fetch(self.box.download_url("signed file")), (200, b"content"))
         self.assertEqual(fetch(self.box.download_url("signed file", use_signature_expiration=60)), (200, b"content"))
-        self.assertEqual(fetch(self.box.download_url("signed file").replace("signature=v1_", "signature=v1_A"))[0], 401)
-        self.assertEqual(fetch(self.box.download_url("signed file").replace("signed+file", "other"))[0], 401)
+        # Only the signature says whose link it is: one that is nobody's finds no sandbox.
+        for wrong in (("signature=v1_", "signature=v1_A"), ("signed+file", "other"), ("signed%20file", "other")):
+            link = self.box.download_url("signed file").replace(*wrong)
+            if link != self.box.download_url("signed file"):
+                self.assertEqual(fetch(link)[0], 502)
+                via = {"E2b-Sandbox-Id": self.box.sandbox_id, "E2b-Sandbox-Port": "49983"}
+                self.assertEqual(fetch(link, headers=via)[0], 401)
         short = self.box.download_url("signed file", use_signature_expiration=1)
         time.sleep(2.1)
         self.assertEqual(fetch(short)[0], 401)
