@@ -8,8 +8,11 @@ from e2b import AsyncSandbox, CommandExitException, NotFoundException, PtySize, 
 class Async(unittest.IsolatedAsyncioTestCase):
     async def create(self, **options):
         box = await AsyncSandbox.create(**{"timeout": 120, **options})
-        self.addAsyncCleanup(box.kill)
+        self.addAsyncCleanup(self.end, box)
         return box
+
+    async def end(self, box):
+        await box.kill()
 
     async def test_many_at_once(self):
         boxes = await asyncio.gather(*(self.create(envs={"N": str(n)}) for n in range(6)))
