@@ -46,7 +46,7 @@ def node_folder_with(packages):
     if not shutil.which("node") or not shutil.which("npm"):
         raise unittest.SkipTest("needs node and npm")
     return fetch(f"{' '.join(packages)} from npm", folder_for("node", packages),
-                 ["npm", "init", "--yes"], ["npm", "install", "--no-audit", "--no-fund", *packages])
+                 ["npm", "init", "--yes"], ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", *packages])
 
 
 def run_with(packages):
