@@ -1,14 +1,17 @@
 #include "e2b/kept_images.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/on_failure.h"
+#include "client/kinds.h"
 #include "controllers/sandbox_pod.h"
 #include "e2b/answers.h"
 #include "e2b/outfitting.h"
 #include "e2b/state.h"
+#include "e2b/words.h"
 #include "pool/reach.h"
 
 namespace hearth::e2b {
@@ -97,6 +100,21 @@ void KeptImages::release(const std::string& name) {
   changed_.notify_all();
 }
 
+bool KeptImages::is_named(const std::string& name) const {
+  const auto names_it = [&](const Object& each) { return image_of(*each) == name; };
+  if (std::ranges::any_of(core_.sandboxes.list(), names_it)) return true;
+  if (std::ranges::any_of(core_.templates.list(), names_it)) return true;
+  const client::List snapshots = core_.parts.client.list_all(
+      client::kSandboxTemplates, {.ns = {},
+                                  .label_selector = std::string(kSnapshotLabel),
+                                  .field_selector = {},
+                                  .limit = 0,
+                                  .continue_token = {},
+                                  .resource_version = {}});
+  return std::ranges::any_of(snapshots.items,
+                             [&](const Json& each) { return image_of(each) == name; });
+}
+
 void KeptImages::run() {
   std::unique_lock lock(mutex_);
   while (true) {
@@ -104,11 +122,10 @@ void KeptImages::run() {
     if (is_stopped_) return;
     const std::string name = std::move(leftovers_.front());
     leftovers_.pop_front();
-    // Somebody wrote an object with it meanwhile.
-    if (uses_.contains(name) || core_.parts.reach == nullptr) continue;
+    if (core_.parts.reach == nullptr) continue;
     lock.unlock();
     try {
-      core_.parts.reach->remove_image(name);
+      if (!is_named(name)) core_.parts.reach->remove_image(name);
     } catch (const std::exception& error) {
       log::warning("an image that nothing uses stays", {{"image", name}, {"error", error.what()}});
     }

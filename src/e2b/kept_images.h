@@ -54,6 +54,9 @@ class KeptImages {
  private:
   void hold(const std::string& name);
   void release(const std::string& name);
+  // Whoever made an object with it may have let go before this has heard of it: a cache has a
+  // change before its handlers have, and the server before the cache.
+  bool is_named(const std::string& name) const;
   void run();
 
   Core& core_;

@@ -283,6 +283,24 @@ TEST(E2bKeptImages, AreCountedAgainAfterARestart) {
   EXPECT_TRUE(eventually([&] { return world.reach.images().empty(); }));
 }
 
+TEST(E2bKeptImages, StayFromTheMomentTheyAreNamed) {
+  World world;
+  const std::string id = world.create();
+  std::string first;
+  for (int i = 0; i < 50; ++i) {
+    const Answer made = world.ask("POST", "/sandboxes/" + id + "/snapshots");
+    ASSERT_EQ(made.status, 201U);
+    if (first.empty()) first = made.text("snapshotID");
+  }
+  // They are removed in their order: when this one has gone, all that were to go have.
+  EXPECT_EQ(world.ask("DELETE", "/templates/" + first).status, 204U);
+  EXPECT_TRUE(eventually([&] { return world.reach.images().size() <= 49; }));
+  const std::string last = world.ask("POST", "/sandboxes/" + id + "/snapshots").text("snapshotID");
+  EXPECT_EQ(world.ask("DELETE", "/templates/" + last).status, 204U);
+  EXPECT_TRUE(eventually([&] { return world.reach.images().size() <= 49; }));
+  EXPECT_EQ(world.reach.images().size(), 49U);
+}
+
 TEST(E2bKeptImages, OfOthersAreNotRemoved) {
   World world;
   const std::string id = world.create();
