@@ -85,9 +85,20 @@ class ControllerTest : public testing::Test {
  protected:
   client::Client& client() { return server_.client(); }
   client::WatchCache& config_maps() { return manager_.cache(client::kConfigMaps); }
-  void start() {
+  // Ends before the test's reconcilers, which are older: objects of the server's own come at any
+  // time.
+  struct Running {
+    explicit Running(Manager& which) : manager(which) {}
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+    ~Running() { manager.stop(); }
+
+    Manager& manager;
+  };
+  [[nodiscard]] Running start() {
     manager_.start_caches(30s);
     manager_.start_controllers();
+    return Running(manager_);
   }
   Key key(const std::string& name) { return {"default", name}; }
   // Objects whose key comes again prove that everything before them was heard.
@@ -103,7 +114,7 @@ TEST_F(ControllerTest, WhatIsThereAndWhatComesIsReconciled) {
   Told told;
   manager_.add(told, quick()).watch(config_maps());
   create("early");
-  start();
+  const Running running = start();
   EXPECT_TRUE(told.wait_for(key("early"), 1));
   create("late");
   EXPECT_TRUE(told.wait_for(key("late"), 1));
@@ -119,7 +130,7 @@ TEST_F(ControllerTest, UpdatesThatAreNotWorthItAreNotLookedAt) {
     return model::label_of(before, "x") != "skip" && model::label_of(now, "x") != "skip";
   });
   create("a");
-  start();
+  const Running running = start();
   EXPECT_TRUE(told.wait_for(key("a"), 1));
   label(client(), "a", "skip");
   create("marker");
@@ -132,7 +143,7 @@ TEST_F(ControllerTest, UpdatesThatAreNotWorthItAreNotLookedAt) {
 TEST_F(ControllerTest, OwnedObjectsNameTheirOwnerByGroupAndKind) {
   Told told;
   manager_.add(told, quick(1)).watch_owned(config_maps(), "agents.x-k8s.io", "Sandbox");
-  start();
+  const Running running = start();
   create("a", owned_by("agents.x-k8s.io/v1alpha1", "Sandbox", "old-version"));
   create("b", owned_by("extensions.agents.x-k8s.io/v1beta1", "Sandbox", "other-group"));
   create("c", owned_by("agents.x-k8s.io/v1beta1", "Pod", "other-kind"));
@@ -151,7 +162,7 @@ TEST_F(ControllerTest, WhoWasConcernedBeforeIsLookedAtToo) {
     return std::vector{Key{"", std::string(model::label_of(object, "x"))}};
   });
   create("a", R"(,"labels":{"x":"one"})");
-  start();
+  const Running running = start();
   EXPECT_TRUE(told.wait_for({"", "one"}, 1));
   label(client(), "a", "two");
   EXPECT_TRUE(told.wait_for({"", "one"}, 2));
@@ -171,7 +182,7 @@ TEST_F(ControllerTest, FailuresAreTriedAgainAndNextIsKept) {
     return kWhenChanged;
   });
   Controller& controller = manager_.add(told, quick(4));
-  start();
+  const Running running = start();
   for (const char* name : {"status", "unprocessable", "away", "thrown", "clock"}) {
     controller.queue().add(key(name));
   }
@@ -194,7 +205,7 @@ TEST_F(ControllerTest, WhatMakesNoSenseIsNotTriedBeforeItChanges) {
   Controller& controller = manager_.add(told, quick(1));
   controller.watch(config_maps());
   create("bad");
-  start();
+  const Running running = start();
   EXPECT_TRUE(told.wait_for(key("bad"), 1));
   // Longer than the longest pause.
   controller.queue().add_after(key("marker"), 30ms);
@@ -210,7 +221,7 @@ TEST_F(ControllerTest, EverythingIsLookedAtAgainInTime) {
   options.resync = 10ms;
   manager_.add(told, options).watch(config_maps());
   create("a");
-  start();
+  const Running running = start();
   EXPECT_TRUE(told.wait_for(key("a"), 4));
 }
 
@@ -225,7 +236,7 @@ TEST_F(ControllerTest, StoppingWaitsForWhatIsBeingDone) {
     return kWhenChanged;
   });
   Controller& controller = manager_.add(slow, quick(1));
-  start();
+  const Running running = start();
   controller.queue().add(key("a"));
   begun.get_future().wait();
   manager_.stop();
