@@ -37,10 +37,10 @@ class EngineTest(unittest.TestCase):
 
     def test_tells_where_it_serves(self):
         endpoints = self.engine.endpoints()
-        self.assertEqual(set(endpoints), {"kube", "metrics"})
+        self.assertEqual(set(endpoints), {"e2b", "kube", "metrics"})
         for name in endpoints:
             self.assertIn(f" {name}={endpoints[name]} ", self.engine.said())
-        for name in ("endpoints.json", "admin.kubeconfig", "admin.token"):
+        for name in ("endpoints.json", "admin.kubeconfig", "admin.token", "e2b.key"):
             status = os.stat(f"{self.engine.state_dir}/{name}")
             self.assertEqual(status.st_mode & 0o777, 0o600)
             self.assertEqual(status.st_uid, os.stat(f"/proc/{self.engine.process.pid}").st_uid)

@@ -57,8 +57,9 @@ TEST_F(Sandbox, SeesItsOwnProcessesOnly) {
 TEST_F(Sandbox, SeesNothingOfTheHostButUsr) {
   EXPECT_EQ(sh("ls /root /home").output, "/home:\nuser\n\n/root:\n");
   EXPECT_NE(sh("cat /etc/shadow").exited.status.code, 0);
-  EXPECT_EQ(sh("ls / | grep -v '^lib' | tr '\\n' ' '").output,
-            "bin dev etc home media mnt opt proc root run sbin srv sys tmp usr var workspace ");
+  EXPECT_EQ(
+      sh("ls / | grep -v '^lib' | tr '\\n' ' '").output,
+      "bin code dev etc home media mnt opt proc root run sbin srv sys tmp usr var workspace ");
   EXPECT_EQ(sh("cat /proc/net/dev | tail -n +3 | cut -d: -f1 | tr -d ' '").output, "lo\n");
   // The layers it stands on, and the folder it was built in, are out of sight.
   EXPECT_EQ(sh("grep -c hearth-test /proc/self/mountinfo").output, "0\n");
