@@ -5,6 +5,7 @@
 #include "apiserver/kept.h"
 #include "apiserver/object_meta.h"
 #include "base/log.h"
+#include "base/thread_name.h"
 #include "linux/background.h"
 #include "model/scratch.h"
 
@@ -52,6 +53,7 @@ void Housekeeper::stop() {
 }
 
 void Housekeeper::run(const std::stop_token& stop) {
+  name_thread("housekeeper");
   linux::step_back();
   Time next_expiry = clock_.now();
   read_everything();

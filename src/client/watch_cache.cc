@@ -6,6 +6,7 @@
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/thread_name.h"
 #include "client/backoff_internal.h"
 #include "model/selector.h"
 
@@ -160,6 +161,7 @@ std::vector<Object> WatchCache::find_by_index(std::string_view index,
 }
 
 void WatchCache::run(const std::stop_token& stop) {
+  name_thread("watch " + resource_.plural);
   Round round;
   Backoff backoff(options_.first_pause, options_.most_pause);
   while (!stop.stop_requested()) {

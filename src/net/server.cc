@@ -24,6 +24,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/on_failure.h"
+#include "base/thread_name.h"
 #include "net/connection_internal.h"
 #include "net/listener_internal.h"
 #include "net/socket_stream_internal.h"
@@ -223,7 +224,10 @@ void Server::start() {
   state.listen();
   asio::co_spawn(state.loops.front()->io, state.accept_forever(), [](const std::exception_ptr&) {});
   for (auto& loop : state.loops) {
-    loop->thread = std::jthread([&io = loop->io] { io.run(); });
+    loop->thread = std::jthread([&io = loop->io] {
+      name_thread("http");
+      io.run();
+    });
   }
   state.running = true;
   undo.release();

@@ -14,6 +14,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "base/error.h"
+#include "base/thread_name.h"
 
 namespace hearth::net {
 
@@ -33,6 +34,7 @@ struct Workers::State {
 };
 
 void Workers::State::serve() {
+  name_thread("worker");
   while (true) {
     std::function<void()> job;
     {

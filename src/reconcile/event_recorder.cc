@@ -13,6 +13,7 @@
 
 #include "base/id.h"
 #include "base/log.h"
+#include "base/thread_name.h"
 #include "base/time_text.h"
 #include "client/kinds.h"
 #include "linux/background.h"
@@ -129,6 +130,7 @@ bool EventRecorder::State::may_write_locked() {
 }
 
 void EventRecorder::State::run(const std::stop_token& stop) {
+  name_thread("events");
   linux::step_back();
   std::unique_lock lock(mutex);
   Deadline farewell = Deadline::never();
