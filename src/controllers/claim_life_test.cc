@@ -37,6 +37,28 @@ TEST(ClaimLife, RetainedOnesStayWithoutTheirSandbox) {
   EXPECT_EQ(world.faulty.writes().size(), writes);
 }
 
+TEST(ClaimLife, OneThatIsSettledIsLookedAtAgainWhenSomethingChanges) {
+  ClaimWorld world({.claim_observability_annotations = false});
+  world.add_member("pool-a");
+  const std::string end = format_rfc3339(world.clock.now() + std::chrono::seconds(60));
+  world.add_claim("c", R"({"lifecycle":{"shutdownTime":")" + end + R"("}})");
+  const auto first = world.pass();
+  ASSERT_TRUE(first);
+  const std::string version(model::resource_version_of(world.claim()));
+  // Its own writes are no news, and its end is not forgotten over them.
+  world.clock.advance(std::chrono::seconds(10));
+  EXPECT_EQ(world.pass(), *first - std::chrono::seconds(10));
+  EXPECT_EQ(model::resource_version_of(world.claim()), version);
+
+  world.patch_claim(R"({"status":{"conditions":null}})", "c", "status");
+  world.pass();
+  EXPECT_EQ(world.ready(), "True DependenciesReady: Pod is Ready");
+
+  world.set_sandbox("pool-a", "10.0.0.2", "False", "DependenciesNotReady", "Pod is gone");
+  world.pass();
+  EXPECT_EQ(world.ready(), "False DependenciesNotReady: Pod is gone");
+}
+
 TEST(ClaimLife, DeletedOnesTakeTheirSandboxAlong) {
   ClaimWorld world;
   world.server->start();  // somebody has to collect

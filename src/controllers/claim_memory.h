@@ -4,9 +4,11 @@
 // from making a claim look as if it had nothing.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -17,6 +19,18 @@
 namespace hearth::controllers {
 
 using model::Json;
+
+// Everything that decides what becomes of a claim that is Ready, by its versions. While it stays
+// the same there is nothing to do: our own writes come back as events, two for each claim. It says
+// nothing of pods, which claims with an outfit are about too.
+struct ClaimSituation {
+  std::string claim;
+  std::string sandbox;
+  std::int64_t pool_generation = 0;  // pools tell how full they are all the time
+  client::Object sandbox_template;
+
+  bool operator==(const ClaimSituation&) const = default;
+};
 
 // Used by one worker at a time: the one that has the claim's key.
 struct ClaimMemory {
@@ -32,6 +46,9 @@ struct ClaimMemory {
   Time bound_at;
   bool is_measured = false;             // its latencies were observed
   std::unique_ptr<ClaimTicket> ticket;  // in line for a sandbox
+  // What a pass left that had nothing more to do, and when it wanted to look again.
+  std::optional<ClaimSituation> settled;
+  std::optional<Time> expiry;
 };
 
 class ClaimMemories {

@@ -12,6 +12,7 @@
 #include "controllers/claim_defaults.h"
 #include "controllers/claim_expiry.h"
 #include "controllers/claim_metadata.h"
+#include "controllers/claim_outfit.h"
 #include "controllers/claim_problem.h"
 #include "model/agent_sandbox.h"
 
@@ -19,6 +20,7 @@ namespace hearth::controllers {
 namespace {
 
 using client::Object;
+using model::text_at;
 using reconcile::EventType;
 using reconcile::kWhenChanged;
 using reconcile::Next;
@@ -30,6 +32,10 @@ constexpr Duration kAfterConflict = std::chrono::milliseconds(50);
 Next sooner(Next left, Next right) {
   if (!left || !right) return left ? left : right;
   return std::min(*left, *right);
+}
+
+Next pause_until(const std::optional<Time>& moment, Time now) {
+  return moment ? Next(*moment - now) : kWhenChanged;
 }
 
 bool is_ready(const Json& object) {
@@ -54,6 +60,7 @@ struct ClaimReconciler::Pass {
   Next again = kWhenChanged;
   bool is_silent = false;  // no status is written
   Retry retry = Retry::when_changed;
+  std::string version = {};  // of the claim, as our write left it
 
   void fail_with(std::string_view reason, std::string_view message, Retry how) {
     view.reason = reason;
@@ -104,12 +111,29 @@ Next ClaimReconciler::reconcile(const model::Key& key) {
   }
   const Time now = parts_.clock.now();
   const auto memory = memories_.of(*claim, now);
+  if (is_settled(*claim, *memory, now)) return pause_until(memory->expiry, now);
+  memory->settled.reset();
   const Object pool = sources_.cached_pool_of(*claim);
   Pass pass{.claim = *claim,
             .memory = *memory,
             .lifecycle = lifecycle_of(*claim, pool ? *pool : Json(nullptr)),
             .now = now};
   return look_at(pass);
+}
+
+ClaimSituation ClaimReconciler::situation_of(const Json& claim, const Json& sandbox) const {
+  const Object pool = sources_.cached_pool_of(claim);
+  return {.claim = std::string(model::resource_version_of(claim)),
+          .sandbox = std::string(model::resource_version_of(sandbox)),
+          .pool_generation = pool ? model::generation_of(*pool) : 0,
+          .sandbox_template = sources_.cached_template_of(claim)};
+}
+
+bool ClaimReconciler::is_settled(const Json& claim, const ClaimMemory& memory, Time now) const {
+  if (!memory.settled || (memory.expiry && *memory.expiry <= now)) return false;
+  const Object sandbox = parts_.sandboxes.find(model::namespace_of(claim),
+                                               text_at(claim, {"status", "sandbox", "name"}));
+  return sandbox && *memory.settled == situation_of(claim, *sandbox);
 }
 
 Next ClaimReconciler::look_at(Pass& pass) {
@@ -184,6 +208,12 @@ Next ClaimReconciler::settle(Pass& pass) {
   after_ready(pass, status);
   Next next_look = pass.again;
   if (expiry) next_look = sooner(next_look, *expiry - pass.now);
+  if (pass.retry == Retry::when_changed && !pass.again && is_ready(next) && pass.sandbox &&
+      !has_outfit(pass.claim)) {
+    pass.memory.settled = situation_of(pass.claim, *pass.sandbox);
+    if (!pass.version.empty()) pass.memory.settled->claim = pass.version;
+    pass.memory.expiry = expiry;
+  }
   switch (pass.retry) {
     case Retry::when_changed:
       return next_look;
@@ -202,9 +232,10 @@ ClaimReconciler::Written ClaimReconciler::write_status(Pass& pass, const Json& s
   const Json patch = status_patch(pass.claim, status);
   if (patch.is_null()) return Written::nothing;
   try {
-    parts_.client.patch(client::kSandboxClaims, model::namespace_of(pass.claim),
-                        model::name_of(pass.claim), client::PatchKind::merge, patch,
-                        {.subresource = "status"});
+    const Json written = parts_.client.patch(
+        client::kSandboxClaims, model::namespace_of(pass.claim), model::name_of(pass.claim),
+        client::PatchKind::merge, patch, {.subresource = "status"});
+    pass.version = model::resource_version_of(written);
   } catch (const model::StatusError& error) {
     if (error.code() == Code::conflict) return Written::conflict;
     if (error.code() != Code::not_found) throw;

@@ -64,6 +64,8 @@ class ClaimReconciler final : public reconcile::Reconciler {
     reconcile::Queue* queue = nullptr;
   };
 
+  ClaimSituation situation_of(const Json& claim, const Json& sandbox) const;
+  bool is_settled(const Json& claim, const ClaimMemory& memory, Time now) const;
   reconcile::Next look_at(Pass& pass);
   void work(Pass& pass);
   void keep_up(Pass& pass);
