@@ -64,9 +64,12 @@ struct Fleet::Extensions {
               pool_events, options.controllers),
         templates(manager.client(), template_cache, manager.cache(client::kNetworkPolicies)) {
     const Options& wanted = options.controllers;
-    claims.watch(manager.add(claims, {.name = "sandboxclaim", .workers = wanted.claim_workers}));
-    pools.watch(manager.add(
-        pools, {.name = "sandboxwarmpool", .workers = wanted.pool_workers, .is_background = true}));
+    claims.watch(manager.add(
+        claims, {.name = "sandboxclaim", .workers = wanted.claim_workers, .is_urgent = true}));
+    pools.watch(manager.add(pools, {.name = "sandboxwarmpool",
+                                    .workers = wanted.pool_workers,
+                                    .is_background = true,
+                                    .patience = wanted.patience}));
     templates.watch(manager.add(
         templates,
         {.name = "sandboxtemplate", .workers = wanted.template_workers, .is_background = true}));

@@ -28,6 +28,9 @@ struct Options {
   // A status that says no more than "not ready yet" waits this long for a better one, 1 s at most.
   // 0: it is written at once, as people know it from clusters.
   Duration transitional_status_window{};
+  // How long pools that fill up, and the upkeep of sandboxes that run, let claims go first that
+  // come in quick succession. 0: not at all.
+  Duration patience = std::chrono::milliseconds(250);
   bool claim_events = true;
   bool claim_observability_annotations = true;
   std::vector<std::string> label_domains = {"sandbox.users.io"};  // of additionalPodMetadata

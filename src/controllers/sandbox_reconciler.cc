@@ -79,9 +79,17 @@ reconcile::Next SandboxReconciler::reconcile(const model::Key& key) {
 
 reconcile::Controller& SandboxReconciler::add_to(reconcile::Manager& manager) {
   SandboxTools& tools = state_->tools;
+  // Whoever waits for a sandbox to start waits for nobody else; what runs can be looked after
+  // later.
+  const auto is_up = [&sandboxes = tools.caches.sandboxes](const model::Key& key) {
+    const client::Object found = sandboxes.find(key.ns, key.name);
+    return found && model::is_condition_true(*found, "Ready");
+  };
   reconcile::Controller& controller = manager.add(*this, {.name = "sandbox",
                                                           .workers = tools.options.sandbox_workers,
                                                           .is_background = true,
+                                                          .patience = tools.options.patience,
+                                                          .can_wait = is_up,
                                                           .metrics = state_->metrics});
   OwnWrites& own = tools.sandboxes;
   // Nothing is to be done about what was just done.

@@ -5,6 +5,7 @@
 
 #include "base/cancel.h"
 #include "base/log.h"
+#include "base/thread_name.h"
 #include "linux/background.h"
 #include "model/status.h"
 
@@ -143,8 +144,13 @@ Controller::Counts Controller::counts() const {
 }
 
 void Controller::work(const std::stop_token& stop) {
+  name_thread(options_.name);
   if (options_.is_background) linux::step_back();
+  RightOfWay::Turn turn;
   while (const std::optional<model::Key> key = queue_.take(stop)) {
+    if (can_wait(*key)) options_.right_of_way->give_way(turn, options_.patience, stop);
+    std::optional<RightOfWay::Urgent> urgent;
+    if (options_.right_of_way && options_.is_urgent) urgent.emplace(*options_.right_of_way);
     const auto began = std::chrono::steady_clock::now();
     meters_->active.add(1);
     reconcile(*key);
@@ -154,6 +160,11 @@ void Controller::work(const std::stop_token& stop) {
     meters_->worked.observe(took);
     queue_.done(*key);
   }
+}
+
+bool Controller::can_wait(const model::Key& key) const {
+  return options_.right_of_way && options_.patience > Duration::zero() &&
+         (!options_.can_wait || options_.can_wait(key));
 }
 
 // The boundary that catches what a reconciler throws.

@@ -19,6 +19,7 @@
 #include "metrics/registry.h"
 #include "reconcile/queue.h"
 #include "reconcile/reconciler.h"
+#include "reconcile/right_of_way.h"
 
 namespace hearth::reconcile {
 
@@ -30,6 +31,14 @@ struct ControllerOptions {
   Duration resync = std::chrono::hours(10);
   // Its workers leave the processors to others who want them: for what nobody waits for.
   bool is_background = false;
+  // Somebody waits for what it does: others with a patience give way meanwhile.
+  bool is_urgent = false;
+  // How long it lets urgent ones go first before it has its turn; zero: never.
+  Duration patience{};
+  // With which keys it does; empty: with all.
+  std::function<bool(const model::Key& key)> can_wait = {};
+  // Who is urgent; must outlive it. Null: nobody ever is.
+  RightOfWay* right_of_way = nullptr;
   // What it does is counted there, under the names that people know from controller-runtime. Must
   // outlive it.
   metrics::Registry* metrics = nullptr;
@@ -76,6 +85,7 @@ class Controller {
   struct Meters;
 
   void work(const std::stop_token& stop);
+  bool can_wait(const model::Key& key) const;
   void reconcile(const model::Key& key);
   void failed(const model::Key& key, const std::exception& error, bool is_expected = false);
   void resync(const std::stop_token& stop);

@@ -288,6 +288,33 @@ TEST_F(ControllerTest, ACacheIsSharedAndGetsEveryonesIndexes) {
   EXPECT_GE(one.list().size(), 1U);
 }
 
+TEST_F(ControllerTest, WhoHasPatienceLetsUrgentOnesGoFirst) {
+  std::promise<void> may_end;
+  Told urgent([&, end = may_end.get_future().share()](const Key&) {
+    end.wait();
+    return kWhenChanged;
+  });
+  Told patient;
+  Controller& first = manager_.add(urgent, {.name = "urgent", .is_urgent = true});
+  const Key in_a_hurry{"default", "hurry"};
+  Controller& second =
+      manager_.add(patient, {.name = "patient", .patience = 1h, .can_wait = [&](const Key& key) {
+                               return key != in_a_hurry;
+                             }});
+  manager_.start_caches();
+  manager_.start_controllers();
+  const Key key{"default", "one"};
+  first.queue().add(key);
+  while (!manager_.right_of_way().is_busy()) std::this_thread::yield();
+  second.queue().add(in_a_hurry);
+  EXPECT_TRUE(patient.wait_for(in_a_hurry, 1));
+  second.queue().add(key);
+  EXPECT_EQ(patient.times(key), 0);
+  may_end.set_value();
+  EXPECT_TRUE(patient.wait_for(key, 1));
+  EXPECT_EQ(urgent.times(key), 1);
+}
+
 TEST_F(ControllerTest, ACacheThatDoesNotSyncIsNamed) {
   manager_.cache({"no.such.group", "v1", "things"});
   try {

@@ -51,6 +51,7 @@ client::WatchCache& Manager::cache(const client::ResourceId& resource,
 Controller& Manager::add(Reconciler& reconciler, ControllerOptions options) {
   HEARTH_ASSERT(!is_started_);
   if (options.metrics == nullptr) options.metrics = metrics_;
+  if (options.right_of_way == nullptr) options.right_of_way = &right_of_way_;
   return controllers_.emplace_back(reconciler, std::move(options));
 }
 

@@ -40,6 +40,8 @@ class Manager {
 
   bool is_synced() const;
   client::Client& client() { return client_; }
+  // Among its controllers, and whoever else has something urgent to do.
+  RightOfWay& right_of_way() { return right_of_way_; }
   const std::deque<Controller>& controllers() const { return controllers_; }
 
  private:
@@ -53,6 +55,7 @@ class Manager {
 
   client::Client& client_;
   metrics::Registry* metrics_;
+  RightOfWay right_of_way_;
   std::deque<Kept> caches_;
   std::deque<Controller> controllers_;
   bool is_started_ = false;

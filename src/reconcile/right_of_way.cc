@@ -1,0 +1,34 @@
+#include "reconcile/right_of_way.h"
+
+#include "base/cancel.h"
+
+namespace hearth::reconcile {
+namespace {
+
+using std::chrono::steady_clock;
+
+// Longer than the way of a request over the loopback, with which the next claim comes.
+constexpr Duration kLull = std::chrono::milliseconds(5);
+// How often who waits looks: a bell would cost those who are urgent.
+constexpr Duration kGlance = std::chrono::milliseconds(2);
+
+}  // namespace
+
+bool RightOfWay::is_busy() const {
+  return urgent_ > 0 || steady_clock::now() - last_.load() < kLull;
+}
+
+void RightOfWay::give_way(Turn& turn, Duration patience, const std::stop_token& stop) const {
+  const Moment began = steady_clock::now();
+  if (began < turn.until) return;
+  while (is_busy()) {
+    const Duration waited = steady_clock::now() - began;
+    if (waited >= patience) {
+      turn.until = steady_clock::now() + waited;
+      return;
+    }
+    if (!sleep_for(stop, kGlance)) return;
+  }
+}
+
+}  // namespace hearth::reconcile

@@ -1,0 +1,50 @@
+// Lets work that somebody waits for go before work that nobody waits for.
+//
+// A claim takes a millisecond; filling up the pool behind it takes both processors for several. So
+// those who fill up wait for a lull. Nobody waits for ever: after its patience everyone has a turn,
+// as long as the wait was, before it gives way again. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <stop_token>
+
+#include "base/clock.h"
+
+namespace hearth::reconcile {
+
+class RightOfWay {
+ public:
+  using Moment = std::chrono::steady_clock::time_point;
+
+  // As long as it lives, somebody waits for what its holder does. Must not outlive the right.
+  class Urgent {
+   public:
+    explicit Urgent(RightOfWay& right) : right_(right) { ++right_.urgent_; }
+    Urgent(const Urgent&) = delete;
+    Urgent& operator=(const Urgent&) = delete;
+    ~Urgent() {
+      right_.last_ = std::chrono::steady_clock::now();
+      --right_.urgent_;
+    }
+
+   private:
+    RightOfWay& right_;
+  };
+
+  // Of one thread that gives way.
+  struct Turn {
+    Moment until{};
+  };
+
+  // Whether somebody is urgent, or was a moment ago: who claims one sandbox often claims the next.
+  bool is_busy() const;
+  // Returns in a lull, after `patience`, or when stopped; at once while it has its turn.
+  void give_way(Turn& turn, Duration patience, const std::stop_token& stop) const;
+
+ private:
+  std::atomic<int> urgent_ = 0;
+  std::atomic<Moment> last_ = Moment();
+};
+
+}  // namespace hearth::reconcile
