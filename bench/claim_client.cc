@@ -1,5 +1,8 @@
 #include "bench/claim_client.h"
 
+#include <sys/epoll.h>
+
+#include <array>
 #include <barrier>
 #include <charconv>
 #include <exception>
@@ -7,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/thread_name.h"
 #include "bench/interrupt.h"
 #include "bench/kube_actors.h"
 #include "model/meta.h"
@@ -15,6 +19,7 @@ namespace hearth::bench {
 namespace {
 
 constexpr Duration kReadyPatience = std::chrono::seconds(60);
+constexpr int kAnswerPatienceMs = 60'000;
 constexpr Duration kFillPatience = std::chrono::minutes(5);
 
 constexpr std::string_view kExtensions =
@@ -58,7 +63,10 @@ std::string claim_body(std::string_view name) {
 
 ClaimWatch::ClaimWatch(const ApiAddress& address) : client_(address.connect()) {
   client_.begin_stream(address.request("GET", claims_target() + "?watch=true"));
-  thread_ = std::jthread([this](const std::stop_token& stop) { read(stop); });
+  thread_ = std::jthread([this](const std::stop_token& stop) {
+    name_thread("claim watch");
+    read(stop);
+  });
 }
 
 ClaimWatch::~ClaimWatch() {
@@ -132,38 +140,75 @@ Claimer::Claimer(const ApiAddress& address, ClaimWatch& watch)
   client_.ask(address_.request("GET", "/api/v1/namespaces/default"));
 }
 
-Claimer::Claimed Claimer::claim() {
-  Claimed claimed{.name = "claim-" + new_name(), .us = 0, .ready = {}};
-  const std::string request = address_.request("POST", claims_target(), claim_body(claimed.name));
-  const Moment begin = now();
-  client_.ask(request);
-  claimed.ready = watch_.wait_ready(claimed.name);
-  claimed.us = us_between(begin, claimed.ready.at);
+void Claimer::send_claim() {
+  sent_name_ = "claim-" + new_name();
+  const std::string request = address_.request("POST", claims_target(), claim_body(sent_name_));
+  sent_at_ = now();
+  client_.send(request);
+}
+
+Claimer::Claimed Claimer::await_claim() {
+  Claimed claimed{.name = sent_name_, .us = 0, .ready = watch_.wait_ready(sent_name_)};
+  claimed.us = us_between(sent_at_, claimed.ready.at);
   return claimed;
+}
+
+Claimer::Claimed Claimer::claim() {
+  send_claim();
+  answered();
+  return await_claim();
 }
 
 void Claimer::unclaim(const std::string& name) {
   client_.ask(address_.request("DELETE", claims_target(name)));
 }
 
-double Claimer::time(const std::string& request) {
-  const Moment begin = now();
-  client_.ask(request);
-  return us_between(begin, now());
+double Claimer::answered() {
+  client_.answer();
+  return us_between(sent_at_, now());
 }
 
-double Claimer::write() {
+void Claimer::send_write() {
   const std::string body = fmt::format(
       R"({{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{{"name":"{}",)"
       R"("namespace":"default"}},"spec":{{"holderIdentity":"{}"}}}})",
       new_name(), kBenchPool);
-  return time(
-      address_.request("POST", "/apis/coordination.k8s.io/v1/namespaces/default/leases", body));
+  const std::string request =
+      address_.request("POST", "/apis/coordination.k8s.io/v1/namespaces/default/leases", body);
+  sent_at_ = now();
+  client_.send(request);
+}
+
+double Claimer::write() {
+  send_write();
+  return answered();
 }
 
 double Claimer::write_synced() {
-  return time(
-      address_.request("POST", target_of("default"), config_map("default", new_name(), "")));
+  const std::string request =
+      address_.request("POST", target_of("default"), config_map("default", new_name(), ""));
+  sent_at_ = now();
+  client_.send(request);
+  return answered();
+}
+
+void read_answers(std::deque<Claimer>& claimers, unsigned count,
+                  const std::function<void(unsigned index)>& answered) {
+  const linux::Fd poll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!poll) throw_errno("wait for answers");
+  for (unsigned i = 0; i < count; ++i) {
+    epoll_event wanted{.events = EPOLLIN | EPOLLONESHOT, .data = {.u32 = i}};
+    if (::epoll_ctl(poll.get(), EPOLL_CTL_ADD, claimers[i].readable(), &wanted) < 0)
+      throw_errno("wait for an answer");
+  }
+  std::array<epoll_event, 64> events{};
+  for (unsigned left = count; left > 0;) {
+    check_interrupts();
+    const int ready = ::epoll_wait(poll.get(), events.data(), events.size(), kAnswerPatienceMs);
+    if (ready == 0) fail(Code::timeout, "{} of {} requests are not answered", left, count);
+    for (int i = 0; i < ready; ++i, --left)
+      answered(events.at(static_cast<std::size_t>(i)).data.u32);
+  }
 }
 
 void all_at_once(unsigned count, const std::function<void(unsigned index)>& act) {
@@ -175,6 +220,7 @@ void all_at_once(unsigned count, const std::function<void(unsigned index)>& act)
     threads.reserve(count);
     for (unsigned i = 0; i < count; ++i) {
       threads.emplace_back([&, i] {
+        name_thread("claimer");
         gate.arrive_and_wait();
         try {
           act(i);

@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -83,16 +84,27 @@ class Claimer {
   void unclaim(const std::string& name);
   // One write that nobody acts upon, of a kind that is kept as claims are; microseconds.
   double write();
+  // Both in two: what is sent, and how long it took until the answer was read, or the claim Ready.
+  void send_claim();
+  Claimed await_claim();
+  void send_write();
+  double answered();
+  int readable() const { return client_.readable(); }
   // One that is synced to the disk.
   double write_synced();
 
  private:
-  double time(const std::string& request);
-
   ApiAddress address_;
   ClaimWatch& watch_;
   SurfaceClient client_;
+  std::string sent_name_;
+  Moment sent_at_;
 };
+
+// Reads the answers to what these have sent, as they come, all on this thread: a thread each would
+// cost more than the server. `answered` gets the index.
+void read_answers(std::deque<Claimer>& claimers, unsigned count,
+                  const std::function<void(unsigned index)>& answered);
 
 // What each of so many does, all at once, each on a thread; begins when all are ready to. Throws
 // the first Error of any.

@@ -109,8 +109,6 @@ class ClaimsPage {
   Results run();
 
  private:
-  using Act = std::function<double(Claimer& claimer)>;
-
   void join(const char* suffix, std::unique_ptr<ClaimEngine> (*start)());
   void attempt(const char* name, const std::function<void(Team& team)>& what);
   void note(const char* name, const std::string& subject, const std::vector<double>& times,
@@ -119,7 +117,8 @@ class ClaimsPage {
   void measure_single(Team& team);
   void note_writes(Team& team);
   void measure_at_once(Team& team, const char* name, unsigned count);
-  double measure_burst(Team& team, unsigned count, const Act& act, std::vector<double>& times);
+  double measure_claims(Team& team, unsigned count, std::vector<double>& times);
+  double measure_writes(Team& team, unsigned count, std::vector<double>& times);
   void measure_sustained(Team& team);
 
   const PageOptions options_;
@@ -199,16 +198,27 @@ void ClaimsPage::note_writes(Team& team) {
                            .n = team.writes().size()});
 }
 
-// A second's worth of them, if they went on like that.
-double ClaimsPage::measure_burst(Team& team, unsigned count, const Act& act,
-                                 std::vector<double>& times) {
+// Both return a second's worth of them, if they went on like that.
+double ClaimsPage::measure_claims(Team& team, unsigned count, std::vector<double>& times) {
   std::deque<Claimer>& claimers = team.claimers(count);
-  std::vector<double> own(count);
   const Moment begin = now();
-  all_at_once(count, [&](unsigned index) { own[index] = act(claimers[index]); });
-  const double taken = us_between(begin, now());
-  times.insert(times.end(), own.begin(), own.end());
-  return count / taken * 1e6;
+  for (unsigned i = 0; i < count; ++i) claimers[i].send_claim();
+  read_answers(claimers, count, [&](unsigned index) { claimers[index].answered(); });
+  for (unsigned i = 0; i < count; ++i) {
+    Claimer::Claimed claimed = claimers[i].await_claim();
+    times.push_back(claimed.us);
+    team.keep(std::move(claimed));
+  }
+  return count / us_between(begin, now()) * 1e6;
+}
+
+double ClaimsPage::measure_writes(Team& team, unsigned count, std::vector<double>& times) {
+  std::deque<Claimer>& claimers = team.claimers(count);
+  const Moment begin = now();
+  for (unsigned i = 0; i < count; ++i) claimers[i].send_write();
+  read_answers(claimers, count,
+               [&](unsigned index) { times.push_back(claimers[index].answered()); });
+  return count / us_between(begin, now()) * 1e6;
 }
 
 void ClaimsPage::measure_at_once(Team& team, const char* name, unsigned count) {
@@ -217,17 +227,10 @@ void ClaimsPage::measure_at_once(Team& team, const char* name, unsigned count) {
   std::vector<double> claim_rates;
   std::vector<double> write_times;
   std::vector<double> write_rates;
-  const Act claim = [&](Claimer& claimer) {
-    Claimer::Claimed claimed = claimer.claim();
-    const double us = claimed.us;
-    team.keep(std::move(claimed));
-    return us;
-  };
-  const Act write = [](Claimer& claimer) { return claimer.write(); };
   for (unsigned burst = 0; burst < extent_.bursts; ++burst) {
-    claim_rates.push_back(measure_burst(team, count, claim, claim_times));
+    claim_rates.push_back(measure_claims(team, count, claim_times));
     team.recover();
-    write_rates.push_back(measure_burst(team, count, write, write_times));
+    write_rates.push_back(measure_writes(team, count, write_times));
   }
   note(name, team.subject(), claim_times, summarize(claim_rates).p50);
   note(name, team.writer(), write_times, summarize(write_rates).p50);

@@ -128,6 +128,10 @@ std::string_view SurfaceClient::receive_body(const std::string& head) {
 
 std::string_view SurfaceClient::ask(std::string_view request) {
   send(request);
+  return answer();
+}
+
+std::string_view SurfaceClient::answer() {
   return receive_body(receive_head());
 }
 
@@ -139,7 +143,7 @@ std::string_view SurfaceClient::upload(std::string_view head, int file, std::uin
     if (sent <= 0) throw_errno("send a file");
     size -= static_cast<std::uint64_t>(sent);
   }
-  return receive_body(receive_head());
+  return answer();
 }
 
 std::uint64_t SurfaceClient::download(std::string_view request) {

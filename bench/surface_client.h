@@ -32,6 +32,10 @@ class SurfaceClient {
   // Throws Error: unavailable, and internal for a status other than 2xx. The body, chunks put
   // together, stays until the next call.
   std::string_view ask(std::string_view request);
+  // The same in two, for who has many connections and one thread: readable() says when to read.
+  void send(std::string_view request) const;
+  std::string_view answer();
+  int readable() const { return connection_.get(); }
 
   // The same with a body of `size` bytes out of a file behind the head.
   std::string_view upload(std::string_view head, int file, std::uint64_t size);
@@ -48,7 +52,6 @@ class SurfaceClient {
   void hang_up() const;
 
  private:
-  void send(std::string_view bytes) const;
   std::size_t receive(char* room, std::size_t size);
   bool receive_more();
   std::string receive_head();
