@@ -15,6 +15,7 @@
 #include "model/front_door.h"
 #include "model/names.h"
 #include "pool/allocator.h"
+#include "reconcile/manager.h"
 
 namespace hearth::e2b {
 namespace {
@@ -147,6 +148,7 @@ void complete(Core& core, const Json& sandbox, const Birth& birth, Duration pod_
 // Who makes it has its turn until it is done: the keeper has no part in it meanwhile.
 std::optional<Json> give_warm(Core& core, const Birth& birth) {
   if (core.parts.allocator == nullptr || !birth.pool) return {};
+  const reconcile::RightOfWay::Urgent urgent(core.parts.manager.right_of_way());
   for (int i = 0; i < kMostTakes; ++i) {
     auto hold = take(core, birth);
     if (!hold) return {};
