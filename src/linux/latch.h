@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 
 namespace hearth::linux {
 
@@ -13,6 +14,8 @@ class Latch {
   // What was written before is seen by those who waited.
   void open();
   void wait() const;
+  // Or until then; whether it is open.
+  bool wait_until(std::chrono::steady_clock::time_point end) const;
 
  private:
   std::atomic<int> is_open_ = 0;  // an int, because that is what the kernel waits on

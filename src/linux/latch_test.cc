@@ -27,5 +27,17 @@ TEST(Latch, LetsEveryoneThroughOnceItIsOpen) {
   latch.wait();  // still open
 }
 
+TEST(Latch, WaitsNoLongerThanUntil) {
+  using std::chrono::steady_clock;
+  Latch latch;
+  const auto end = steady_clock::now() + std::chrono::milliseconds(2);
+  EXPECT_FALSE(latch.wait_until(end));
+  EXPECT_GE(steady_clock::now(), end);
+  EXPECT_FALSE(latch.wait_until(steady_clock::now() - std::chrono::seconds(1)));
+  const std::jthread opener([&] { latch.open(); });
+  EXPECT_TRUE(latch.wait_until(steady_clock::now() + std::chrono::minutes(1)));
+  EXPECT_TRUE(latch.wait_until({}));  // the past: open all the same
+}
+
 }  // namespace
 }  // namespace hearth::linux

@@ -20,7 +20,9 @@ struct Store::Turn {
 struct Store::Batch {
   std::vector<Turn*> turns;
   std::size_t bytes = 0;
-  linux::Latch done;  // committed, or failed
+  std::size_t expected = 0;  // how many its leader waits for; 0: it does not
+  linux::Latch complete;     // they are there
+  linux::Latch done;         // committed, or failed
 };
 
 }  // namespace hearth::store

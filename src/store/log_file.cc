@@ -9,6 +9,7 @@
 #include "linux/fd.h"
 #include "store/log_file_internal.h"
 #include "store/sum_internal.h"
+#include "store/write_ahead_file_internal.h"
 
 namespace hearth::store {
 namespace {
@@ -19,6 +20,8 @@ constexpr std::int64_t kFormat = 1;
 // 16 MiB of pages of 4 KiB. Copying the write-ahead log into the file costs two fsyncs, so rarely;
 // at start it is read and summed up by SQLite, so not too rarely.
 constexpr int kCheckpointFrames = 4096;
+// Where writers have to wait for that: they may be faster than it is.
+constexpr int kMostFrames = 2 * kCheckpointFrames;
 constexpr int kPageBytes = 4096;
 
 // Each is a few milliseconds for which writers wait.
@@ -75,6 +78,18 @@ void reserve_write_ahead(const std::string& path) {
   }
 }
 
+// For one commit: every other sync that SQLite asks for is for a checkpoint, and a real one.
+class SyncedCommits {
+ public:
+  SyncedCommits(sqlite3* db, bool sync) : db_(db) { sync_commits(db_, sync); }
+  SyncedCommits(const SyncedCommits&) = delete;
+  SyncedCommits& operator=(const SyncedCommits&) = delete;
+  ~SyncedCommits() { sync_commits(db_, true); }
+
+ private:
+  sqlite3* db_;
+};
+
 ChangeKind kind_of(std::uint64_t number, const std::string& path, Revision revision) {
   if (number < 1 || number > 3) {
     fail(Code::internal, "store '{}' is damaged: revision {} has kind {}", path, revision, number);
@@ -87,9 +102,9 @@ ChangeKind kind_of(std::uint64_t number, const std::string& path, Revision revis
 LogFile::LogFile(const std::string& path) : connection_(path) {
   // Until everything was verified, what is in the write-ahead log stays there.
   connection_.set_checkpoint_on_close(false);
-  // Nobody else is to look; and then SQLite needs neither shared memory nor a lock per transaction.
-  connection_.execute("PRAGMA locking_mode=EXCLUSIVE");
   make_or_check();
+  begin_ = std::make_unique<Statement>(connection_, "BEGIN");
+  commit_ = std::make_unique<Statement>(connection_, "COMMIT");
   insert_ = std::make_unique<Statement>(
       connection_, fmt::format("INSERT INTO log({}) VALUES(?,?,?,?,?,?,?,?,?,?,?,?)", kColumns));
   remove_ =
@@ -123,7 +138,8 @@ void LogFile::make_or_check() {
         return SQLITE_OK;
       },
       this);
-  connection_.execute("PRAGMA synchronous=NORMAL");
+  // Which commits are indeed brought to the disk, append() says.
+  connection_.execute("PRAGMA synchronous=FULL");
   if (!is_new) return;
   connection_.execute("BEGIN");
   connection_.execute(fmt::format("PRAGMA application_id={}", kApplicationId).c_str());
@@ -183,15 +199,21 @@ void LogFile::read(const std::function<void(const Row&)>& each) {
 }
 
 void LogFile::append(const Batch& batch) {
-  set_sync(batch.sync);
+  if (batch.sync && !std::exchange(reserved_, true)) {
+    reserve_write_ahead(connection_.path() + "-wal");
+  }
+  const SyncedCommits synced(connection_.get(), batch.sync);
   const std::uint64_t rows = rows_;
   const std::uint64_t total = total_;
-  connection_.execute("BEGIN");
+  begin_->step();
+  begin_->reset();
   try {
     for (const Revision revision : batch.garbage) remove(revision);
     for (const ChangePtr& change : batch.changes) insert(*change, batch.oldest);
-    connection_.execute("COMMIT");
+    commit_->step();
+    commit_->reset();
   } catch (...) {
+    commit_->reset();
     insert_->reset();
     remove_->reset();
     rows_ = rows;
@@ -234,19 +256,12 @@ void LogFile::remove(Revision revision) {
   remove_->reset();
 }
 
-void LogFile::set_sync(bool sync) {
-  if (sync == syncing_) return;
-  if (sync && !std::exchange(reserved_, true)) reserve_write_ahead(connection_.path() + "-wal");
-  connection_.execute(sync ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL");
-  syncing_ = sync;
+bool LogFile::is_long() const {
+  return frames_ >= kCheckpointFrames;
 }
 
-bool LogFile::checkpoint_if_due() {
-  if (frames_ < kCheckpointFrames) return false;
-  // A failure (a full disk) is not the writers': the write-ahead log grows, and the next one tries
-  // again.
-  return ::sqlite3_wal_checkpoint_v2(connection_.get(), "main", SQLITE_CHECKPOINT_PASSIVE, nullptr,
-                                     nullptr) == SQLITE_OK;
+bool LogFile::is_too_long() const {
+  return frames_ >= kMostFrames;
 }
 
 void LogFile::checkpoint() {

@@ -55,10 +55,10 @@ class LogFile {
   // All or nothing.
   void append(const Batch& batch);
 
-  // Copies the write-ahead log into the file once it is long. True: it did, and everything so far
-  // is on the disk itself.
-  bool checkpoint_if_due();
-  // Now. Throws Error.
+  // The write-ahead log: time for a checkpoint.
+  bool is_long() const;
+  bool is_too_long() const;  // it should not wait for that
+  // Copies all of it into the file, now. Throws Error.
   void checkpoint();
 
   // A copy of all of it into a new file, by steps; other work may happen between two.
@@ -81,16 +81,16 @@ class LogFile {
   void make_or_check();
   void insert(const Change& change, Revision oldest);
   void remove(Revision revision);
-  void set_sync(bool sync);
 
   Connection connection_;
+  std::unique_ptr<Statement> begin_;
+  std::unique_ptr<Statement> commit_;
   std::unique_ptr<Statement> insert_;
   std::unique_ptr<Statement> remove_;
   std::uint64_t rows_ = 0;
   std::uint64_t total_ = 0;  // of the rows' sums
-  bool syncing_ = false;
-  bool reserved_ = false;  // the write-ahead log has the size it needs
-  int frames_ = 0;         // in the write-ahead log
+  bool reserved_ = false;    // the write-ahead log has the size it needs
+  int frames_ = 0;           // in the write-ahead log
 };
 
 }  // namespace hearth::store

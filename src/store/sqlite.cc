@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "linux/fd.h"
 #include "store/sqlite_internal.h"
+#include "store/write_ahead_file_internal.h"
 
 namespace hearth::store {
 namespace {
@@ -48,14 +49,21 @@ int system_error_of(sqlite3* db) {
   return 0;
 }
 
+// SQLite would make it for everybody to read; what it makes beside it is as this is. One that is
+// there is not even opened: closing it would drop the locks that another connection of this process
+// has on it (POSIX, fcntl).
+void make_for_owner(const std::string& path) {
+  const linux::Fd made(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!made && errno != EEXIST) throw_errno("open '{}'", path);
+}
+
 }  // namespace
 
 Connection::Connection(const std::string& path) : path_(path) {
-  // SQLite would make it for everybody to read; what it makes beside it is as this is.
-  linux::open_file(path, O_RDWR | O_CREAT, 0600);
+  make_for_owner(path);
   // One thread at a time is the callers' business.
   constexpr int kFlags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-  if (::sqlite3_open_v2(path.c_str(), &db_, kFlags, nullptr) != SQLITE_OK) {
+  if (::sqlite3_open_v2(path.c_str(), &db_, kFlags, write_ahead_vfs()) != SQLITE_OK) {
     try {
       fail_now("open");
     } catch (...) {

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "store/batch_internal.h"
+#include "store/checkpoints_internal.h"
 #include "store/log_file_internal.h"
 #include "store/mark_internal.h"
 #include "store/state_internal.h"
@@ -20,6 +21,8 @@ namespace {
 // waits for the last.
 constexpr std::size_t kMostWrites = 1024;
 constexpr std::size_t kMostBatchBytes = 8 << 20;
+
+constexpr Duration kMostPatience = std::chrono::milliseconds(1);
 
 // Twice the largest body of a request to the API.
 constexpr std::size_t kMostText = 6 << 20;
@@ -95,22 +98,45 @@ std::pair<std::shared_ptr<Store::Batch>, bool> Store::join(Turn& mine) {
   const std::lock_guard lock(open_mutex_);
   const bool is_full =
       open_ && (open_->turns.size() >= kMostWrites || open_->bytes >= kMostBatchBytes);
+  if (is_full) open_->complete.open();
   if (!open_ || is_full) open_ = std::make_shared<Batch>();
   open_->turns.push_back(&mine);
   open_->bytes += mine.write->text.size();
+  if (open_->turns.size() == open_->expected) open_->complete.open();
   return {open_, open_->turns.size() == 1};
 }
 
 void Store::lead(const std::shared_ptr<Batch>& batch) {
-  const std::lock_guard file(file_mutex_);
+  checkpoints_->wait_if_urgent();
+  {
+    const std::lock_guard file(file_mutex_);
+    await_others(*batch);
+    {
+      const std::lock_guard lock(open_mutex_);
+      if (open_ == batch) open_.reset();
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    commit(batch->turns);
+    const auto end = std::chrono::steady_clock::now();
+    last_commit_ = {.writers = batch->turns.size(), .end = end, .took = end - begin};
+    if (file_->is_long()) checkpoints_->ask(file_->is_too_long());
+  }
+  // The next batch need not wait for this: waking many takes as long as writing for them.
+  if (batch->turns.size() > 1) batch->done.open();
+}
+
+// Those who were answered together come again together, or not at all. The first of them would
+// otherwise commit alone, and the rest after it: two fsyncs for what could have one. So it waits
+// for the others, but no longer than the commit takes that this saves.
+void Store::await_others(Batch& batch) {
+  const auto end = last_commit_.end + std::min<Duration>(last_commit_.took, kMostPatience);
   {
     const std::lock_guard lock(open_mutex_);
-    if (open_ == batch) open_.reset();
+    if (open_.get() != &batch || batch.turns.size() >= last_commit_.writers) return;
+    if (std::chrono::steady_clock::now() >= end) return;
+    batch.expected = last_commit_.writers;
   }
-  commit(batch->turns);
-  batch->done.open();
-  // Nobody is kept waiting for this but those who come now.
-  if (file_->checkpoint_if_due()) mark_->advance_synced();
+  batch.complete.wait_until(end);
 }
 
 void Store::commit(const std::vector<Turn*>& turns) {

@@ -8,7 +8,7 @@
 //
 // The file is an SQLite database whose one table is the log (docs/adr/0014); beside it are its
 // write-ahead log ("-wal") and the mark ("-mark": a lock, and how far writes were acknowledged).
-// Nobody else may open it while we do; use backup().
+// Nobody else can open it while we do; use backup().
 //
 // Thread-safe. write() and backup() block on the disk, everything else for microseconds.
 #pragma once
@@ -30,6 +30,7 @@
 
 namespace hearth::store {
 
+class Checkpoints;
 class LogFile;
 class Mark;
 
@@ -127,16 +128,23 @@ class Store {
   // And whether it is this one's to lead.
   std::pair<std::shared_ptr<Batch>, bool> join(Turn& mine);
   void lead(const std::shared_ptr<Batch>& batch);
+  void await_others(Batch& batch);
   void commit(const std::vector<Turn*>& turns);
   std::vector<ChangePtr> stage(const std::vector<Turn*>& turns) const;
 
   const SystemClock system_clock_;
   const Clock& clock_;
   std::unique_ptr<Mark> mark_;  // first, because it is the lock
-  std::mutex file_mutex_;       // guards file_ and garbage_, once the store is open
+  std::mutex file_mutex_;  // guards all down to last_commit_ but state_, once the store is open
   std::unique_ptr<LogFile> file_;
   std::unique_ptr<State> state_;  // has its own lock
   std::deque<Revision> garbage_;  // rows that nobody needs any more
+  std::unique_ptr<Checkpoints> checkpoints_;
+  struct {
+    std::size_t writers = 0;
+    std::chrono::steady_clock::time_point end;
+    std::chrono::steady_clock::duration took{};
+  } last_commit_;
 
   std::mutex open_mutex_;        // guards open_ and what is in it; taken after file_mutex_
   std::shared_ptr<Batch> open_;  // the one that writers may join; null: none

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/on_failure.h"
 #include "linux/fd.h"
+#include "store/checkpoints_internal.h"
 #include "store/log_file_internal.h"
 #include "store/mark_internal.h"
 #include "store/state_internal.h"
@@ -82,6 +83,8 @@ Store::Store(Options options)
   load(*file_, *state_);
   mark_->begin(ends.newest);
   if (!mark_->was_there()) sync_folder_of(options.path);
+  checkpoints_ =
+      std::make_unique<Checkpoints>(options.path, file_mutex_, [this] { mark_->advance_synced(); });
 }
 
 void Store::load(LogFile& file, State& state) {
