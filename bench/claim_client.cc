@@ -235,21 +235,24 @@ void all_at_once(unsigned count, const std::function<void(unsigned index)>& act)
   check_interrupts();
 }
 
-BenchPool::BenchPool(const ApiAddress& address, const std::string& image)
+BenchPool::BenchPool(const ApiAddress& address, const std::string& image, For whom)
     : address_(address), client_(address.connect()) {
+  const bool is_e2b = whom == For::e2b;
   client_.ask(address_.request(
       "POST", fmt::format("{}sandboxtemplates", kExtensions),
-      fmt::format(R"({{"kind":"SandboxTemplate","apiVersion":"extensions.agents.x-k8s.io/v1beta1",)"
-                  R"("metadata":{{"name":"{}"}},"spec":{{"podTemplate":{{"spec":{{"containers":[)"
-                  R"({{"name":"main","image":"{}","imagePullPolicy":"Never",)"
-                  R"("command":["/noop","stay"]}}]}}}}}}}})",
-                  kBenchPool, image)));
+      fmt::format(
+          R"({{"kind":"SandboxTemplate","apiVersion":"extensions.agents.x-k8s.io/v1beta1",)"
+          R"("metadata":{{"name":"{}"}},"spec":{{"podTemplate":{{"metadata":{{"annotations":{{{}}}}},)"
+          R"("spec":{{"containers":[{{"name":"main","image":"{}",)"
+          R"("imagePullPolicy":"Never"{}}}]}}}}}}}})",
+          kBenchPool, is_e2b ? R"("hearth.dev/surfaces":"envd")" : "", image,
+          is_e2b ? "" : R"(,"command":["/noop","stay"])")));
   client_.ask(address_.request(
       "POST", fmt::format("{}sandboxwarmpools", kExtensions),
-      fmt::format(
-          R"({{"kind":"SandboxWarmPool","apiVersion":"extensions.agents.x-k8s.io/v1beta1",)"
-          R"("metadata":{{"name":"{0}"}},"spec":{{"replicas":0,"sandboxTemplateRef":{{"name":"{0}"}}}}}})",
-          kBenchPool)));
+      fmt::format(R"({{"kind":"SandboxWarmPool","apiVersion":"extensions.agents.x-k8s.io/v1beta1",)"
+                  R"("metadata":{{"name":"{0}","annotations":{{{1}}}}},"spec":{{"replicas":0,)"
+                  R"("sandboxTemplateRef":{{"name":"{0}"}}}}}})",
+                  kBenchPool, is_e2b ? R"("hearth.dev/sandbox-names":"id")" : "")));
 }
 
 void BenchPool::set_size(unsigned count) {

@@ -113,7 +113,9 @@ void all_at_once(unsigned count, const std::function<void(unsigned index)>& act)
 // The template and the pool that claims are served from.
 class BenchPool {
  public:
-  BenchPool(const ApiAddress& address, const std::string& image);
+  // Whom its sandboxes are for: claims, or the E2B API, which wants envd in them.
+  enum class For { claims, e2b };
+  BenchPool(const ApiAddress& address, const std::string& image, For whom = For::claims);
 
   // Waits until all of them are Ready. Throws Error(timeout).
   void set_size(unsigned count);

@@ -148,8 +148,39 @@ constexpr std::array<Goal, 6> kClaimsGoals = {{
      .figure = Figure::rate},
 }};
 
+constexpr std::array<Goal, 5> kE2bGoals = {{
+    {.bench_case = "create_burst",
+     .subject = "hearth",
+     .peer = "echo",
+     .wanted = 4,
+     .words = "at most 4 x echo"},
+    {.bench_case = "create_first_exec",
+     .subject = "hearth",
+     .peer = "crun",
+     .wanted = 1.0 / 40,
+     .words = "at most 1/40 of crun"},
+    {.bench_case = "create_exec_burst",
+     .subject = "hearth",
+     .peer = "crun",
+     .wanted = 1.0 / 40,
+     .words = "at most 1/40 of crun"},
+    {.bench_case = "proxy_per_core",
+     .subject = "hearth",
+     .peer = "nginx",
+     .bound = Bound::at_least,
+     .wanted = 1,
+     .words = "at least nginx"},
+    {.bench_case = "proxy",
+     .subject = "hearth",
+     .peer = "nginx",
+     .wanted = 1,
+     .words = "p99 at most nginx's",
+     .figure = Figure::p99},
+}};
+
 std::optional<double> figure_of(const Row& row, Figure figure) {
   if (figure == Figure::rate) return row.per_s;
+  if (figure == Figure::p99) return row.p99_us;
   if (figure == Figure::headline) return row.headline();
   if (!row.p50_us || !row.p99_us || *row.p50_us <= 0) return std::nullopt;
   return *row.p99_us / *row.p50_us;
@@ -216,6 +247,10 @@ std::span<const Goal> kube_goals() {
 
 std::span<const Goal> claims_goals() {
   return kClaimsGoals;
+}
+
+std::span<const Goal> e2b_goals() {
+  return kE2bGoals;
 }
 
 std::string format_goals(std::span<const Goal> goals, const std::vector<Row>& rows) {

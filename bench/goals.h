@@ -18,7 +18,8 @@ enum class Bound { at_most, at_least };
 // What of a row is held against the goal.
 enum class Figure {
   headline,
-  rate,        // where the headline is a median
+  rate,  // where the headline is a median
+  p99,
   p99_by_p50,  // has no peer: it is a ratio already
 };
 
@@ -37,6 +38,7 @@ std::span<const Goal> runtime_goals();
 std::span<const Goal> guest_goals();
 std::span<const Goal> kube_goals();
 std::span<const Goal> claims_goals();
+std::span<const Goal> e2b_goals();
 
 // A line a goal: reached or missed, and by what factor, of this run's figures; where there is the
 // case with gaps, of that too. "not measured" when a figure is missing.

@@ -105,6 +105,23 @@ TEST(GoalsTest, MayBeAboutTheRateOrTheTailOfALatency) {
                 "  1 of 2 reached\n");
 }
 
+TEST(GoalsTest, MayBeAboutTheTailBesideAPeers) {
+  constexpr std::array<Goal, 1> kTail = {{{.bench_case = "proxy",
+                                           .subject = "hearth",
+                                           .peer = "nginx",
+                                           .wanted = 1,
+                                           .words = "p99 at most nginx's",
+                                           .figure = Figure::p99}}};
+  const auto row = [](const char* subject, double p50, double p99) {
+    return Row{.bench_case = "proxy", .subject = subject, .p50_us = p50, .p99_us = p99, .n = 1};
+  };
+
+  EXPECT_EQ(format_goals(kTail, {row("hearth", 20, 50), row("nginx", 10, 100)}),
+            std::string(kHeading) +
+                "  proxy             p99 at most nginx's         0.50 x  reached by 2.00 x\n"
+                "  1 of 1 reached\n");
+}
+
 TEST(GoalsTest, WithoutAPeerAreAboutTheFigureItself) {
   constexpr std::array<Goal, 1> kAlone = {{{.bench_case = "start",
                                             .subject = "hearth",

@@ -5,7 +5,7 @@
 namespace hearth::bench {
 
 std::span<const Page> all_pages() {
-  static constexpr std::array<Page, 4> kPages = {{
+  static constexpr std::array<Page, 5> kPages = {{
       {.name = "runtime",
        .title = "what a sandbox costs: to make, to use, to keep",
        .list = &list_runtime_page,
@@ -26,6 +26,11 @@ std::span<const Page> all_pages() {
        .list = &list_claims_page,
        .run = &run_claims_page,
        .goals = &claims_goals},
+      {.name = "e2b",
+       .title = "what it costs to create a sandbox through the E2B API, and to reach it",
+       .list = &list_e2b_page,
+       .run = &run_e2b_page,
+       .goals = &e2b_goals},
   }};
   return kPages;
 }

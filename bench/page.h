@@ -53,6 +53,10 @@ Results run_guest_page(const PageOptions& options);
 std::string list_kube_page();
 Results run_kube_page(const PageOptions& options);
 
+// What the E2B API and the gateway cost, beside a server that does nothing, crun and nginx.
+std::string list_e2b_page();
+Results run_e2b_page(const PageOptions& options);
+
 // How long it takes from a claim to its warm sandbox, beside one write to the API.
 std::string list_claims_page();
 Results run_claims_page(const PageOptions& options);

@@ -36,7 +36,7 @@ std::string run_bench(const fs::path& folder, std::vector<std::string> words) {
   const std::string path = folder / "output";
   const linux::Fd output = linux::open_file(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
   Child child(words, {.input = -1, .output = output.get()});
-  child.wait(std::chrono::seconds(100));
+  child.wait(std::chrono::seconds(200));  // on a busy machine
   return read_text(path);
 }
 
@@ -147,6 +147,17 @@ TEST_F(BenchSmokeTest, KeepsObjectsBesideEtcd) {
 
   const std::string list = run_bench(folder_, {"--list"});
   EXPECT_EQ(check_rows(list, "kube", read_text(json_path), output), 33) << output;
+  EXPECT_EQ(find_traces(), traces);
+}
+
+TEST_F(BenchSmokeTest, CreatesThroughE2bBesideWhatElseThereIs) {
+  const std::set<std::string> traces = find_traces();
+  const std::string json_path = folder_ / "rows.json";
+
+  const std::string output = run_bench(folder_, {"e2b", "--rounds", "2", "--json", json_path});
+
+  const std::string list = run_bench(folder_, {"--list"});
+  EXPECT_EQ(check_rows(list, "e2b", read_text(json_path), output), 16) << output;
   EXPECT_EQ(find_traces(), traces);
 }
 

@@ -44,6 +44,8 @@ class Subject {
 
   // The whole life of a sandbox: create, run the program once, destroy until nothing is left.
   virtual std::unique_ptr<Work> make_cycles() { not_offered(); }
+  // The command that is a whole life, with a name of its own each time.
+  virtual std::vector<std::string> cycle_words() { not_offered(); }
   // The program in a sandbox that lives on, until its end is known.
   virtual std::unique_ptr<Work> make_execs() { not_offered(); }
   // A sandbox with kPausedProcesses processes stands still and goes on.

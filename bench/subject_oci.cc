@@ -219,6 +219,7 @@ class OciSubject final : public Subject {
   OciSubject(const Workshop& workshop, const std::string& name) : oci_(workshop, name) {}
 
   std::unique_ptr<Work> make_cycles() override { return std::make_unique<OciCycles>(oci_); }
+  std::vector<std::string> cycle_words() override { return oci_.run(oci_.new_name()); }
   std::unique_ptr<Work> make_execs() override { return std::make_unique<OciExecs>(oci_); }
   std::unique_ptr<Work> make_pauses() override { return std::make_unique<OciPauses>(oci_); }
   std::unique_ptr<IdleSandboxes> make_idle_sandboxes() override {

@@ -106,7 +106,7 @@ const Engine& EngineOrReason::get() const {
   return *engine;
 }
 
-Workshop::Workshop() : bin_(fs::canonical("/proc/self/exe").parent_path()) {
+Workshop::Workshop(Engines engines) : bin_(fs::canonical("/proc/self/exe").parent_path()) {
   if (::geteuid() != 0) fail(Code::forbidden, "a benchmark of sandboxes needs root");
   folder_ = make_temporary_folder();
   OnFailure remove([&] {
@@ -116,8 +116,10 @@ Workshop::Workshop() : bin_(fs::canonical("/proc/self/exe").parent_path()) {
   });
   prefix_ = fmt::format("hearth-bench-{}-", random_hex(4));
   make_rootfs();
-  engine_ = start_engine("engine", 0);
-  pooled_engine_ = start_engine("pooled-engine", kWarm);
+  if (engines == Engines::both) {
+    engine_ = start_engine("engine", 0);
+    pooled_engine_ = start_engine("pooled-engine", kWarm);
+  }
   give_rootfs_away();
   hide_v2();
   remove.release();

@@ -57,7 +57,8 @@ class Workshop {
   // Needs root. Moves the process into a mount namespace of its own, so that it must have one
   // thread; there, where cgroups are hybrid, the v2 hierarchy is hidden, because crun 1.8 refuses
   // to work beside one. The engines are started before and see it.
-  Workshop();
+  enum class Engines { none, both };
+  explicit Workshop(Engines engines = Engines::both);
   Workshop(const Workshop&) = delete;
   Workshop& operator=(const Workshop&) = delete;
   ~Workshop();

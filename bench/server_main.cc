@@ -1,0 +1,53 @@
+// bench-server: the servers that the page `e2b` needs, each in a process of its own.
+//
+//   bench-server echo STATUS BYTES   answers everybody the same
+//   bench-server gateway FOLDER      our gateway, whose one sandbox is this machine
+//
+// Prints its port, and goes on until it is killed or its parent ends.
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "bench/echo_server.h"
+#include "bench/proxy_gateway.h"
+
+namespace {
+
+void say_port(unsigned port) {
+  std::printf("%u\n", port);
+  std::fflush(stdout);
+}
+
+int serve(int argc, char** argv) {
+  using namespace hearth::bench;
+  const std::string_view verb = argc > 1 ? argv[1] : "";
+  if (verb == "echo" && argc == 4) {
+    EchoServer server(static_cast<unsigned>(std::stoul(argv[2])), std::stoul(argv[3]));
+    say_port(server.port());
+    server.serve();
+  }
+  if (verb == "gateway" && argc == 3) {
+    const ProxyGateway gateway(argv[2]);
+    say_port(gateway.port());
+    while (true) ::pause();
+  }
+  std::fputs("usage: bench-server echo STATUS BYTES | gateway FOLDER\n", stderr);
+  return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::signal(SIGPIPE, SIG_IGN);
+  try {
+    return serve(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "bench-server: %s\n", error.what());
+    return 1;
+  }
+}
