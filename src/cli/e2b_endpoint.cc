@@ -74,7 +74,9 @@ struct E2bEndpoint::State {
              .keys = keys,
              .tokens = tokens,
              .clock = parts.clock,
-             .metrics = parts.metrics},
+             .metrics = parts.metrics,
+             .wrote = [this](const model::Json& sandbox) { gate.learn(sandbox); },
+             .deleted = [this](const model::Json& last) { gate.forget(last); }},
             {.domain = domain_of(options)}),
         gate(parts.manager.cache(client::kSandboxes), parts.manager.cache(client::kPods),
              gateway_options()) {

@@ -109,7 +109,16 @@ Json Core::patch_sandbox(const Json& sandbox, Json patch, std::string_view versi
   return written;
 }
 
+void Core::tell(const Json& sandbox) const {
+  if (parts.wrote) parts.wrote(sandbox);
+}
+
+void Core::tell_deleted(const Json& last) const {
+  if (parts.deleted) parts.deleted(last);
+}
+
 void Core::settle(const Json& written) {
+  tell(written);
   const auto is_shown = [&](const Json* object) {
     return object != nullptr && is_at_least(*object, model::resource_version_of(written));
   };

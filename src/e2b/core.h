@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -65,6 +66,10 @@ struct Parts {
   const tenants::SandboxTokens& tokens;
   const Clock& clock;
   metrics::Registry& metrics;
+  // Told of a Sandbox as a write left it, and of one that was deleted, before whoever asked for it
+  // has his answer: the gateway shall not know less than its clients. Must not block; may be empty.
+  std::function<void(const Json& sandbox)> wrote = {};
+  std::function<void(const Json& last)> deleted = {};
 };
 
 struct Core {
@@ -89,8 +94,11 @@ struct Core {
   // A merge patch, and the cache shows it when this returns. Throws Refusal(404) for a sandbox that
   // is gone. With `version`, Error(conflict) where it has changed since.
   Json patch_sandbox(const Json& sandbox, Json patch, std::string_view version = {});
-  // Returns when the cache shows what was written.
+  // Returns when whoever is asked next knows what was written: the gateway, and the cache.
   void settle(const Json& written);
+  // Tells the gateway: of a Sandbox as it is, and of one that has been deleted.
+  void tell(const Json& sandbox) const;
+  void tell_deleted(const Json& last) const;
   Time now() const { return parts.clock.now(); }
   // The Reach, or who stands in for it.
   pool::Outfitter& outfitter() const { return *outfitter_; }

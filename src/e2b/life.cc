@@ -62,6 +62,7 @@ void kill(Core& core, const Json& sandbox) {
     throw;
   }
   // Whoever asks next is told that it is gone.
+  core.tell_deleted(sandbox);
   core.sandbox_waits.until(
       key,
       [&](const Json* object) {

@@ -107,6 +107,36 @@ TEST(E2bKills, EndASandboxAtOnce) {
   EXPECT_TRUE(eventually([&] { return !world.exists(id); }));
 }
 
+using Words = std::vector<std::string>;
+
+TEST(E2bGateways, AreToldBeforeTheClientIs) {
+  World world;
+  const std::string cold = world.create();
+  EXPECT_EQ(world.told_of(cold), (Words{"running"}));
+  const std::string id = world.add_member();
+  ASSERT_EQ(world.create(), id);
+  EXPECT_EQ(world.told_of(id), (Words{"running"}));
+  const std::string at = "/sandboxes/" + id;
+  EXPECT_EQ(world.ask("POST", at + "/timeout", R"({"timeout":100})").status, 204U);
+  EXPECT_EQ(world.told_of(id), (Words{"running", "running"}));
+  EXPECT_EQ(world.ask("POST", at + "/pause").status, 204U);
+  EXPECT_EQ(world.told_of(id), (Words{"running", "running", "pausing"}));
+  EXPECT_EQ(world.ask("POST", at + "/connect", R"({"timeout":100})").status, 201U);
+  EXPECT_EQ(world.told_of(id), (Words{"running", "running", "pausing", "resuming", "running"}));
+  EXPECT_EQ(world.ask("DELETE", at).status, 204U);
+  EXPECT_EQ(world.told_of(id).back(), "deleted");
+  EXPECT_EQ(world.ask("DELETE", at).status, 404U);
+  EXPECT_EQ(std::ranges::count(world.told_of(id), "deleted"), 1);
+}
+
+TEST(E2bGateways, AreToldOfWhatFailedToo) {
+  World world;
+  const std::string member = world.add_member();
+  world.reach.fail("outfit");
+  EXPECT_EQ(world.ask("POST", "/v2/sandboxes", R"({"templateID":"base"})").status, 503U);
+  EXPECT_EQ(world.told_of(member), (Words{"deleted"}));
+}
+
 TEST(E2bKills, OthersMayKillItToo) {
   World world;
   const std::string id = world.create();

@@ -169,6 +169,7 @@ Json resume(Core& core, const Json& sandbox, std::int64_t seconds, Keeps keeps) 
   if (!core.outfitted.has(model::key_of(*running), container_of(*pod)))
     outfit_pod(core, *running, *pod, read_environment(core, *running));
   undo.release();
+  core.tell(*running);
   return *running;
 }
 

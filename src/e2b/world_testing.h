@@ -2,6 +2,7 @@
 // pretends: its pods run as soon as they are there.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <map>
@@ -19,6 +20,7 @@
 #include "client/kinds.h"
 #include "controllers/sandbox_reconciler.h"
 #include "e2b/api.h"
+#include "e2b/state.h"
 #include "metrics/registry.h"
 #include "model/agent_sandbox.h"
 #include "model/front_door.h"
@@ -339,7 +341,26 @@ class World {
   std::unique_ptr<Api> api;
   std::unique_ptr<net::Router> router;
 
+  // What the gateway was told so far: "running", "paused", ... or "deleted" for each time.
+  std::vector<std::string> told_of(std::string_view id) const {
+    const std::lock_guard lock(told_mutex_);
+    const auto found = told_.find(id);
+    return found == told_.end() ? std::vector<std::string>() : found->second;
+  }
+
  private:
+  void hear(const Json& box, bool is_deleted) {
+    static constexpr std::array<std::string_view, 5> kStates = {"none", "running", "paused",
+                                                                "pausing", "resuming"};
+    const std::string_view state =
+        is_deleted ? "deleted" : kStates.at(static_cast<std::size_t>(state_of(box)));
+    const std::lock_guard lock(told_mutex_);
+    told_[std::string(model::name_of(box))].emplace_back(state);
+  }
+
+  mutable std::mutex told_mutex_;  // guards told_
+  std::map<std::string, std::vector<std::string>, std::less<>> told_;
+
   void start(Options wanted, bool has_reach) {
     manager = std::make_unique<reconcile::Manager>(client());
     reconciler = std::make_unique<controllers::SandboxReconciler>(
@@ -353,7 +374,9 @@ class World {
                                       .keys = keys,
                                       .tokens = tokens,
                                       .clock = clock,
-                                      .metrics = metrics},
+                                      .metrics = metrics,
+                                      .wrote = [this](const Json& box) { hear(box, false); },
+                                      .deleted = [this](const Json& box) { hear(box, true); }},
                                 std::move(wanted));
     manager->start_caches(std::chrono::seconds(30));
     manager->start_controllers();

@@ -98,6 +98,12 @@ struct Gateway::State {
         dialler(pods, options.reach),
         errands(kDialThreads, kDialQueue),
         wakers(kWakeThreads, kWakeQueue) {
+    if (options.registry != nullptr) {
+      learnt = &options.registry->counter("hearth_gateway_routes_learnt_total",
+                                          "Sandboxes learnt of before the watch told.");
+      forgotten = &options.registry->counter("hearth_gateway_routes_forgotten_total",
+                                             "Sandboxes known to be gone before the watch told.");
+    }
     shared.rules = {.key_namespace = options.key_namespace,
                     .router_token = options.router_token,
                     .router_open = options.router_open};
@@ -116,10 +122,15 @@ struct Gateway::State {
   TableOptions table_options(const GatewayOptions& options) {
     return {.envd_token = options.envd_token,
             .traffic_token = options.traffic_token,
-            .on_change = [this](const RoutePtr& before, const RoutePtr& now) {
-              const std::lock_guard lock(lanes_mutex);
-              for (const auto& lane : lanes) lane->after_change(before, now);
-            }};
+            .on_change =
+                [this](const RoutePtr& before, const RoutePtr& now) {
+                  const std::lock_guard lock(lanes_mutex);
+                  for (const auto& lane : lanes) lane->after_change(before, now);
+                },
+            .entries = options.registry == nullptr
+                           ? nullptr
+                           : &options.registry->gauge("hearth_gateway_routes",
+                                                      "Sandboxes that requests can go to.")};
   }
 
   // One for all who wait.
@@ -157,6 +168,8 @@ struct Gateway::State {
     }
   }
 
+  metrics::Counter* learnt = nullptr;  // null: nobody counts
+  metrics::Counter* forgotten = nullptr;
   Table table;
   Dialler dialler;
   Shared shared;
@@ -231,11 +244,11 @@ std::size_t Gateway::connections() const {
 }
 
 void Gateway::learn(const model::Json& sandbox) {
-  state_->table.put(sandbox);
+  if (state_->table.put(sandbox) && state_->learnt != nullptr) state_->learnt->add();
 }
 
 void Gateway::forget(const model::Json& last) {
-  state_->table.remove(last);
+  if (state_->table.remove(last) && state_->forgotten != nullptr) state_->forgotten->add();
 }
 
 std::optional<ActivityReport> Gateway::activity(const model::Key& key) const {

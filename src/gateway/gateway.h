@@ -98,7 +98,8 @@ class Gateway {
   // A Sandbox as an API server has just answered a write with: in force for requests that come
   // after this returns, without waiting for the watch. What is older than known is ignored.
   void learn(const model::Json& sandbox);
-  // The same for one that was deleted: it is not found from now on, and its streams are cut.
+  // The same for one that was deleted: it is not found from now on, at once, and its streams are
+  // cut.
   void forget(const model::Json& last);
 
   // Nothing for a sandbox that is not known.

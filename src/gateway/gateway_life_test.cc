@@ -64,6 +64,37 @@ TEST(GatewayLife, WhatIsForgottenIsGoneAtOnceAndStaysSo) {
   EXPECT_EQ(house.connect().ask(request("GET /")).head.status, 502U);
 }
 
+TEST(GatewayLife, NobodyWaitsForASandboxThatIsKnownToBeGone) {
+  GatewayOptions options;
+  options.limits.unknown = 10 * kPatience;  // who is held does not get his answer in time
+  House house(std::move(options));
+  const model::Json sandbox = house.make_sandbox();
+  house.gateway->forget(sandbox);
+  Peer client = house.connect();
+  for (int i = 0; i < 2; ++i) {
+    const Answer answer = client.ask(request("GET /health", 49983));
+    EXPECT_EQ(answer.head.status, 502U);
+    EXPECT_NE(answer.body.find("The sandbox was not found"), std::string::npos);
+  }
+  const std::string numbers = house.registry.render();
+  for (const char* line : {"hearth_gateway_routes 0", "hearth_gateway_routes_forgotten_total 1",
+                           R"(hearth_gateway_route_misses_total{sandbox="gone"} 2)",
+                           R"(hearth_gateway_route_misses_total{sandbox="unknown"} 0)"})
+    EXPECT_NE(numbers.find(line), std::string::npos) << line << " in\n" << numbers;
+}
+
+TEST(GatewayLife, AnIdThatCameBackIsFound) {
+  House house;
+  Program program(echo);
+  house.reach.open(8000, program.port());
+  const model::Json sandbox = house.make_sandbox();
+  house.gateway->forget(sandbox);
+  house.api().remove(client::kPods, "default", kId);
+  house.api().remove(client::kSandboxes, "default", kId);
+  house.make_sandbox();
+  EXPECT_EQ(house.connect().ask(request("GET /")).head.status, 200U);
+}
+
 TEST(GatewayLife, ARequestWithoutAnswerIsTold502WhenItsSandboxGoes) {
   House house;
   std::atomic<bool> is_asked = false;

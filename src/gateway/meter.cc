@@ -36,6 +36,13 @@ Meter::Meter(metrics::Registry* registry) : registry_(registry) {
   bytes_down_ = &registry_->counter("hearth_gateway_bytes_total", "Bytes of bodies passed on.",
                                     {{"direction", "down"}});
   wakes_ = &registry_->counter("hearth_gateway_wakes_total", "Requests that woke a sandbox.");
+  const auto misses = [&](std::string what) {
+    return &registry_->counter("hearth_gateway_route_misses_total",
+                               "Requests for sandboxes that are not known.",
+                               {{"sandbox", std::move(what)}});
+  };
+  unknown_ = misses("unknown");
+  gone_ = misses("gone");
   first_byte_ = &registry_->histogram("hearth_gateway_first_byte_seconds",
                                       "From a request's head to that of its answer.",
                                       metrics::exponential_buckets(.0001, 2, 16));
@@ -118,6 +125,10 @@ void Meter::moved(std::uint64_t up, std::uint64_t down) {
 
 void Meter::woke() {
   if (wakes_ != nullptr) wakes_->add();
+}
+
+void Meter::missed(bool is_gone) {
+  if (registry_ != nullptr) (is_gone ? gone_ : unknown_)->add();
 }
 
 }  // namespace hearth::gateway

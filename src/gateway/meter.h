@@ -35,6 +35,9 @@ class Meter {
   void connected(int by);
   void moved(std::uint64_t up, std::uint64_t down);
   void woke();
+  // A request for a sandbox that is not known: one that was here and is gone is refused at once,
+  // others are held for a moment.
+  void missed(bool is_gone);
 
   class Space {
    public:
@@ -57,6 +60,8 @@ class Meter {
   metrics::Counter* bytes_up_ = nullptr;
   metrics::Counter* bytes_down_ = nullptr;
   metrics::Counter* wakes_ = nullptr;
+  metrics::Counter* unknown_ = nullptr;
+  metrics::Counter* gone_ = nullptr;
   metrics::Histogram* first_byte_ = nullptr;
 };
 

@@ -122,7 +122,9 @@ void Session::decide_sandbox(const http::HeadView& head, const Target& target) {
   if (!route_) {
     // A watch may be a moment behind the answer that told the client of this id.
     space_ = lane_.meter().space(target.ns.empty() ? "-" : std::string(target.ns));
-    if (wait_ == Wait::unknown || !lane_.hold(*this)) {
+    const bool is_gone = target.dialect == Dialect::e2b && lane_.shared().table->is_gone(target.id);
+    if (wait_ != Wait::unknown) lane_.meter().missed(is_gone);
+    if (is_gone || wait_ == Wait::unknown || !lane_.hold(*this)) {
       refuse(kNotFound);
     } else {
       hold(Wait::unknown, lane_.limits().unknown);

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "http/head.h"
 #include "http/target.h"
+#include "metrics/registry.h"
 #include "model/agent_sandbox.h"
 #include "model/front_door.h"
 #include "model/names.h"
@@ -113,14 +114,16 @@ Table::Table(TableOptions options) : options_(std::move(options)) {}
 
 bool Table::is_stale(const Route& next, const RoutePtr& before) const {
   if (before && before->uid == next.uid && before->version >= next.version) return true;
-  return buried_.contains(next.uid);
+  return buried_uids_.contains(next.uid);
 }
 
-void Table::bury(const std::string& uid) {
-  if (!buried_.insert(uid).second) return;
-  graves_.push_back(uid);
+void Table::bury(Grave grave) {
+  if (!buried_uids_.insert(grave.uid).second) return;
+  if (!grave.id.empty()) buried_ids_.insert(grave.id);
+  graves_.push_back(std::move(grave));
   if (graves_.size() <= kGraves) return;
-  buried_.erase(graves_.front());
+  buried_uids_.erase(graves_.front().uid);
+  buried_ids_.erase(graves_.front().id);
   graves_.pop_front();
 }
 
@@ -153,14 +156,12 @@ bool Table::exchange(const std::shared_ptr<Route>& next, RoutePtr& before) {
   next->activity = is_same ? before->activity : std::make_shared<Activity>();
   by_key_[key] = next;
   put_id(next);
+  if (options_.entries != nullptr) options_.entries->set(static_cast<double>(by_key_.size()));
   return true;
 }
 
-void Table::put(const model::Json& sandbox) {
-  if (model::is_deleting(sandbox)) {
-    remove(sandbox);
-    return;
-  }
+bool Table::put(const model::Json& sandbox) {
+  if (model::is_deleting(sandbox)) return remove(sandbox);
   const auto next = std::make_shared<Route>();
   read_route(sandbox, *next);
   if (next->is_e2b && options_.envd_token) next->envd_token = options_.envd_token(next->key.name);
@@ -168,28 +169,37 @@ void Table::put(const model::Json& sandbox) {
     next->traffic_token = options_.traffic_token(next->key.name);
   }
   RoutePtr before;
-  if (!exchange(next, before)) return;
+  if (!exchange(next, before)) return false;
   if (before) before->is_superseded = true;
   const bool is_news = !before || before->serial != next->serial || before->is_e2b != next->is_e2b;
   if (is_news && options_.on_change) options_.on_change(before, next);
+  return true;
 }
 
-void Table::remove(const model::Json& last) {
+bool Table::remove(const model::Json& last) {
   const model::Key key = model::key_of(last);
   const std::string uid(model::uid_of(last));
+  const bool is_e2b = model::label_of(last, model::kFrontLabel) == "e2b";
   RoutePtr before;
   {
     const std::lock_guard lock(mutex_);
-    bury(uid);
+    bury({.uid = uid, .id = is_e2b ? key.name : std::string()});
     const auto at = by_key_.find(key.text());
-    if (at == by_key_.end() || at->second->uid != uid) return;
+    if (at == by_key_.end() || at->second->uid != uid) return false;
     before = at->second;
     by_key_.erase(at);
     const auto id = by_id_.find(key.name);
     if (id != by_id_.end() && id->second->key == key) by_id_.erase(id);
+    if (options_.entries != nullptr) options_.entries->set(static_cast<double>(by_key_.size()));
   }
   before->is_superseded = true;
   if (options_.on_change) options_.on_change(before, nullptr);
+  return true;
+}
+
+bool Table::is_gone(std::string_view id) const {
+  const std::lock_guard lock(mutex_);
+  return buried_ids_.contains(id) && !by_id_.contains(id);
 }
 
 RoutePtr Table::find_e2b(std::string_view id) const {

@@ -7,6 +7,7 @@ import signal
 import stat
 import subprocess
 import unittest
+import urllib.parse
 
 from e2b import E2b
 from hearth import HEARTH, Engine, host_state, need_root, wait_until
@@ -106,6 +107,45 @@ class FirstStart(E2bCase):
                                   headers={"Content-Type": "application/json"})
         self.assertEqual(answer.status, 200, answer.body)
         self.assertIn(b'"42"', answer.body)
+
+
+class Planes(E2bCase):
+    """The data plane knows what the control plane has answered, not a moment later."""
+
+    options = ("--e2b-warm", "4", "--warm", "4")
+
+    def misses(self):
+        url = urllib.parse.urlsplit(self.engine.endpoints()["metrics"])
+        lines = E2b(url.geturl()).send("GET", "/metrics").body.decode().splitlines()
+        name = "hearth_gateway_route_misses_total"
+        return {what: int(line.rpartition(" ")[2]) for line in lines for what in ("gone", "unknown")
+                if line.startswith(f'{name}{{sandbox="{what}"}}')}
+
+    def expect_gone(self, box):
+        answer = self.mine.inside(box, "GET", "/health")
+        self.assertEqual((answer.status, answer.json["message"]), (502, "The sandbox was not found"))
+
+    def test_births_and_deaths(self):
+        before = self.misses()
+        for _ in range(10):
+            box = self.mine.create()
+            self.assertEqual(self.mine.inside(box, "GET", "/health").status, 204)
+            self.assertEqual(self.mine.ask("DELETE", f"/sandboxes/{box['sandboxID']}").status, 204)
+            self.expect_gone(box)
+        # Nobody was held to see whether the watch brings the sandbox.
+        self.assertEqual(self.misses(), {"gone": before["gone"] + 10, "unknown": before["unknown"]})
+
+    def test_pauses(self):
+        box = self.mine.create()
+        self.addCleanup(self.kill_all, self.mine)
+        path = f"/sandboxes/{box['sandboxID']}"
+        for _ in range(5):
+            self.assertEqual(self.mine.ask("POST", path + "/pause").status, 204)
+            self.expect_gone(box)
+            self.assertEqual(self.mine.ask("POST", path + "/connect", {"timeout": 60}).status, 201)
+            self.assertEqual(self.mine.inside(box, "GET", "/health").status, 204)
+        self.assertEqual(self.mine.ask("POST", path + "/timeout", {"timeout": 0}).status, 204)
+        self.expect_gone(box)
 
 
 class Verbs(E2bCase):
