@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/agent_sandbox.h"
+#include "model/front_door.h"
 #include "model/meta.h"
 #include "model/quantity.h"
 
@@ -19,6 +20,10 @@ using model::JsonObject;
 // What a SandboxTemplate and a Sandbox have in common.
 constexpr std::array<std::string_view, 3> kBlueprintFields = {"podTemplate", "volumeClaimTemplates",
                                                               "service"};
+
+constexpr std::array<std::string_view, 4> kAccessRules = {
+    model::kAccessAnnotation, model::kTrafficAnnotation, model::kMaskHostAnnotation,
+    model::kHttpsPortsAnnotation};
 
 // Members in the order of their names, so that equal values have equal texts.
 void append_canonical(std::string& text, const Json& value) {
@@ -149,7 +154,25 @@ Blueprint blueprint_of(const Json& sandbox_template) {
   apply_secure_defaults(sandbox_template, model::make_object_at(spec, {"podTemplate", "spec"}));
   std::string hash = hash_of(spec);
   std::string pod_hash = hash_of(spec.at("podTemplate"));
-  return {.spec = std::move(spec), .hash = std::move(hash), .pod_hash = std::move(pod_hash)};
+  return {.spec = std::move(spec),
+          .hash = std::move(hash),
+          .pod_hash = std::move(pod_hash),
+          .access = access_rules_of(sandbox_template)};
+}
+
+JsonObject access_rules_of(const Json& sandbox_template) {
+  JsonObject rules;
+  for (const std::string_view key : kAccessRules)
+    if (const auto value = model::annotation_of(sandbox_template, key); !value.empty())
+      rules[key] = value;
+  return rules;
+}
+
+JsonObject access_changes(const Json& sandbox, const Json& sandbox_template) {
+  JsonObject changes;
+  for (const auto& [key, value] : access_rules_of(sandbox_template))
+    if (value.get_string() != model::annotation_of(sandbox, key)) changes[key] = value;
+  return changes;
 }
 
 bool is_stale(const Json& sandbox, const Json& sandbox_template, const Blueprint& blueprint) {

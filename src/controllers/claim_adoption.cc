@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "controllers/blueprint.h"
 #include "controllers/claim_metadata.h"
 #include "controllers/claim_outfit.h"
 #include "model/agent_sandbox.h"
@@ -53,6 +54,10 @@ Json adoption_patch(const Json& claim, const Json& sandbox, const Json* sandbox_
                     {model::kTemplateRefHashLabel, template_hash(sandbox, sandbox_template)}};
   // A pool's sandbox has a pod of its own name; whatever the annotation said before.
   JsonObject annotations{{model::kPodNameAnnotation, model::name_of(sandbox)}};
+  // It may be older than what its template says by now.
+  if (sandbox_template)
+    for (const auto& [key, value] : access_changes(sandbox, *sandbox_template))
+      annotations[key] = value;
   if (const auto trace = model::annotation_of(claim, model::kTraceContextAnnotation);
       !trace.empty())
     annotations[model::kTraceContextAnnotation] = trace;

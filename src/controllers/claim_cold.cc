@@ -148,7 +148,8 @@ void add_directory_and_mounts(const Json& claim, Json& pod_spec) {
 
 JsonObject cold_metadata(const Json& claim, const Json& sandbox_template) {
   const std::string_view name = model::name_of(sandbox_template);
-  JsonObject annotations{{model::kTemplateRefAnnotation, name}};
+  JsonObject annotations = access_rules_of(sandbox_template);
+  annotations[model::kTemplateRefAnnotation] = name;
   if (const auto trace = model::annotation_of(claim, model::kTraceContextAnnotation);
       !trace.empty())
     annotations[model::kTraceContextAnnotation] = trace;

@@ -287,6 +287,23 @@ TEST(ClaimAdoption, SafeToEvictStaysWhereSomebodyMeantIt) {
             "\"true\", but claim requests \"false\"");
 }
 
+TEST(ClaimAdoption, BringsTheRulesOfAccessUpToDate) {
+  Json own = template_json();
+  own.at("metadata").as_object()["annotations"] =
+      json(R"({"hearth.dev/access":"team-key","hearth.dev/https-ports":"8443","other":"x"})");
+  Json member = member_json();
+  member.at_pointer("/metadata/annotations").as_object()["hearth.dev/access"] = "open";
+  member.at_pointer("/metadata/annotations").as_object()["hearth.dev/https-ports"] = "8443";
+  const Json patch = adoption_patch(claim_json(), member, &own);
+  EXPECT_EQ(model::to_text(patch.at_pointer("/metadata/annotations")),
+            R"({"agents.x-k8s.io/pod-name":"pool-x","hearth.dev/access":"team-key",)"
+            R"("opentelemetry.io/trace-context":"{}"})");
+  const Json cold = cold_sandbox(claim_json(), own);
+  EXPECT_EQ(model::annotation_of(cold, "hearth.dev/access"), "team-key");
+  EXPECT_EQ(model::annotation_of(cold, "hearth.dev/https-ports"), "8443");
+  EXPECT_EQ(model::annotation_of(cold, "other"), "");
+}
+
 TEST(ClaimAdoption, TakesTheCreatorFromTheClaimOrNobody) {
   Json claim = claim_json();
   claim.at("metadata").as_object().erase("labels");

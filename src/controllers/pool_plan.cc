@@ -133,7 +133,9 @@ Json make_member(const Json& pool, const Blueprint& blueprint, bool may_evict) {
   if (model::annotation_of(pool, model::kNamesAnnotation) == "id")
     metadata["name"] = "i" + random_alphanumeric(kIdLength);
   metadata["labels"] = std::move(labels);
-  metadata["annotations"] = JsonObject{{model::kTemplateRefAnnotation, template_name_of(pool)}};
+  JsonObject annotations = blueprint.access;
+  annotations[model::kTemplateRefAnnotation] = template_name_of(pool);
+  metadata["annotations"] = std::move(annotations);
   metadata["ownerReferences"] = JsonArray{model::controller_reference(pool)};
   return JsonObject{{"apiVersion", "agents.x-k8s.io/v1beta1"},
                     {"kind", "Sandbox"},

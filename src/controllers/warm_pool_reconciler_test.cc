@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "controllers/warm_pool_testing.h"
+#include "model/front_door.h"
 
 namespace hearth::controllers {
 namespace {
@@ -456,6 +457,38 @@ TEST(WarmPoolOptions, EvictionMarks) {
                 expected);
     }
   }
+}
+
+TEST_F(WarmPool, MembersBearTheTemplatesRulesOfAccess) {
+  Json own = template_named("py");
+  own.at("metadata").as_object()["annotations"] = {
+      {model::kAccessAnnotation, "team-key"}, {model::kTrafficAnnotation, "token"}, {"mine", "x"}};
+  world_.client().create(kSandboxTemplates, own);
+  for (const char* names : {"", "id"}) {
+    const std::string name = std::string("pool") + names;
+    Json pool = pool_named(name, 1);
+    pool.at("metadata").as_object()["annotations"] = {{model::kNamesAnnotation, names}};
+    const Json member = make_member(pool, blueprint_of(own), false);
+    EXPECT_EQ(model::annotation_of(member, model::kAccessAnnotation), "team-key");
+    EXPECT_EQ(model::annotation_of(member, model::kTrafficAnnotation), "token");
+    EXPECT_EQ(model::annotation_of(member, model::kTemplateRefAnnotation), "py");
+    EXPECT_EQ(model::annotation_of(member, "mine"), "");
+  }
+  world_.client().create(kSandboxWarmPools, pool_named("pool", 1));
+  world_.settle();
+  ASSERT_EQ(count(), 1U);
+  EXPECT_EQ(model::annotation_of(world_.members()[0], model::kAccessAnnotation), "team-key");
+
+  // Those that are made from now on bear what it says now.
+  own.at("metadata").as_object()["annotations"] = {{model::kAccessAnnotation, "open"}};
+  world_.client().patch(kSandboxTemplates, "default", "py", client::PatchKind::merge, own);
+  world_.patch_pool(R"({"spec":{"replicas":2}})");
+  world_.settle();
+  ASSERT_EQ(count(), 2U);
+  std::multiset<std::string> said;
+  for (const auto& each : world_.members())
+    said.emplace(model::annotation_of(each, model::kAccessAnnotation));
+  EXPECT_EQ(said, (std::multiset<std::string>{"open", "team-key"}));
 }
 
 // P12

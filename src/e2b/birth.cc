@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/on_failure.h"
 #include "client/kinds.h"
+#include "controllers/blueprint.h"
 #include "e2b/life.h"
 #include "e2b/outfitting.h"
 #include "e2b/state.h"
@@ -192,6 +193,16 @@ Json marks_of(const CreateRequest& request, std::string_view template_id, Time n
                                                   {"annotations", std::move(annotations)}}}};
   put_end(marks, now + std::chrono::seconds(request.timeout_seconds), !request.pauses);
   return marks;
+}
+
+void put_access_rules(const Json& sandbox_template, Json& marks) {
+  JsonObject& annotations = model::make_object_at(marks, {"metadata", "annotations"});
+  for (const auto& [key, value] : controllers::access_rules_of(sandbox_template)) {
+    const bool is_open = key == model::kAccessAnnotation && value == "open";
+    const Json* said = annotations.if_contains(key);
+    if ((key == model::kAccessAnnotation && !is_open) || said == nullptr || said->is_null())
+      annotations[key] = value;
+  }
 }
 
 void index_pools(client::WatchCache& pools) {

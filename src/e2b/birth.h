@@ -32,6 +32,10 @@ struct Birth {
 // What the request makes of a Sandbox besides its pod: a merge patch.
 Json marks_of(const CreateRequest& request, std::string_view template_id, Time now);
 
+// Puts in what the template says about access. Its word on who gets in is the least that is asked
+// for; of the rest, what the request says goes before it.
+void put_access_rules(const Json& sandbox_template, Json& marks);
+
 // The pool in the template's namespace whose members bear ids; nothing for none.
 std::optional<model::Key> find_pool(const Core& core, const Json& sandbox_template);
 // Before the caches start.

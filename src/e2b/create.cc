@@ -33,6 +33,7 @@ Birth birth_of(const Core& core, const tenants::KeyHolder& holder, const CreateR
       .tenant = holder.team,
       .marks = marks_of(request, id, core.now()),
       .environment = request.environment};
+  put_access_rules(*sandbox_template, birth.marks);
   if (model::namespace_of(*sandbox_template) == holder.ns)
     birth.pool = find_pool(core, *sandbox_template);
   return birth;

@@ -128,6 +128,41 @@ TEST(E2bCreates, WhomItMayTalkTo) {
             R"("maskRequestHost":"h:${PORT}","httpsPorts":[8443,9443]})");
 }
 
+TEST(E2bCreates, TheTemplateSaysWhoGetsInAtLeast) {
+  World world;
+  world.add_template("default", "guarded", "{}", R"({"hearth.dev/access":"team-key",
+      "hearth.dev/traffic":"token","hearth.dev/mask-request-host":"inner",
+      "hearth.dev/https-ports":"8443"})");
+  world.add_pool("default", "guarded");
+  world.add_template("default", "secured", "{}", R"({"hearth.dev/access":"token"})");
+  world.add_template("default", "wide", "{}", R"({"hearth.dev/access":"open"})");
+  const auto rules = [&](const std::string& body) {
+    const Answer answer = world.ask("POST", "/sandboxes", "{" + body + "}");
+    EXPECT_EQ(answer.status, 201U) << answer.message();
+    const Json made = world.sandbox(answer.text("sandboxID"));
+    std::vector<std::string> said;
+    for (const std::string_view key : {model::kAccessAnnotation, model::kTrafficAnnotation,
+                                       model::kMaskHostAnnotation, model::kHttpsPortsAnnotation})
+      said.emplace_back(model::annotation_of(made, key));
+    said.emplace_back(answer.text("envdAccessToken").empty() ? "" : "token");
+    return said;
+  };
+  using Words = std::vector<std::string>;
+  ASSERT_TRUE(eventually(
+      [&] { return world.ask("POST", "/sandboxes", R"({"templateID":"wide"})").status == 201; }));
+  const std::string guarded = R"("templateID":"guarded","secure":true)";
+  const Words all{"team-key", "token", "inner", "8443", ""};
+  EXPECT_EQ(rules(guarded), all) << "cold";
+  world.add_member("guarded");  // and older than what the template says
+  EXPECT_EQ(rules(guarded), all) << "warm";
+  EXPECT_EQ(rules(guarded + R"(,"network":{"maskRequestHost":"mine","httpsPorts":[9443]})"),
+            (Words{"team-key", "token", "mine", "9443", ""}));
+  EXPECT_EQ(rules(R"("templateID":"secured","secure":false)"),
+            (Words{"token", "", "", "", "token"}));
+  EXPECT_EQ(rules(R"("templateID":"wide","secure":true)"), (Words{"token", "", "", "", "token"}));
+  EXPECT_EQ(rules(R"("templateID":"wide")"), (Words{"open", "", "", "", ""}));
+}
+
 TEST(E2bCreates, TemplatesAreTheTeamsOwnOrPublic) {
   World world;
   EXPECT_EQ(world.ask("POST", "/v2/sandboxes", R"({"templateID":"base"})", world.blue).status,

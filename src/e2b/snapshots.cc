@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "client/kinds.h"
+#include "controllers/blueprint.h"
 #include "e2b/answers.h"
 #include "e2b/kept_images.h"
 #include "e2b/page.h"
@@ -49,17 +50,21 @@ std::string new_snapshot_id() {
 Json snapshot_of(const Core& core, const Call& call, const KeptFiles& kept) {
   const Json& sandbox = *kept.sandbox;
   Json spec = spec_from_image(sandbox, *kept.pod, kept.image.name());
+  JsonObject annotations;
   const TemplateReference source = parse_template_reference(template_id_of(sandbox));
-  if (const Object made_from = find_template(core, call.holder, source))
+  if (const Object made_from = find_template(core, call.holder, source)) {
     for (const std::string_view field : kTemplateFields)
       if (const Json* value = model::find(*made_from, {"spec", field}))
         spec.get_object()[field] = *value;
+    annotations = controllers::access_rules_of(*made_from);
+  }
   return JsonObject{
       {"apiVersion", client::kSandboxTemplates.api_version()},
       {"kind", "SandboxTemplate"},
       {"metadata", JsonObject{{"name", new_snapshot_id()},
                               {"namespace", call.holder.ns},
-                              {"labels", JsonObject{{kSnapshotLabel, model::name_of(sandbox)}}}}},
+                              {"labels", JsonObject{{kSnapshotLabel, model::name_of(sandbox)}}},
+                              {"annotations", std::move(annotations)}}},
       {"spec", std::move(spec)}};
 }
 

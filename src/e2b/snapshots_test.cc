@@ -55,6 +55,20 @@ TEST(E2bSnapshots, OfAWarmSandboxForgetThePool) {
   EXPECT_TRUE(labels == nullptr || labels->empty()) << model::to_text(object);
 }
 
+TEST(E2bSnapshots, AreNoWayAroundTheTemplatesRules) {
+  World world;
+  world.add_template("default", "guarded", "{}", R"({"hearth.dev/access":"team-key"})");
+  std::string id;
+  ASSERT_TRUE(eventually([&] {
+    id = world.ask("POST", "/v2/sandboxes", R"({"templateID":"guarded"})").text("sandboxID");
+    return !id.empty();
+  }));
+  const Answer made = world.ask("POST", "/sandboxes/" + id + "/snapshots");
+  ASSERT_EQ(made.status, 201U) << made.message();
+  const std::string again = world.create(R"({"templateID":")" + made.text("snapshotID") + R"("})");
+  EXPECT_EQ(model::annotation_of(world.sandbox(again), model::kAccessAnnotation), "team-key");
+}
+
 TEST(E2bSnapshots, HaveNamesThatMove) {
   World world;
   const std::string id = world.create();

@@ -32,7 +32,8 @@ inline constexpr std::string_view kPausedCondition = "hearth.dev/Paused";
 // "true": the gateway wakes it when somebody knocks.
 inline constexpr std::string_view kAutoResumeAnnotation = "hearth.dev/auto-resume";
 
-// --- Who may talk to it through the gateway, on a Sandbox; pools and templates pass it on.
+// --- Who may talk to it through the gateway, on a Sandbox; or on the SandboxTemplate that it is
+// made of, warm or cold, by any door: then it bears the same.
 
 // "token" (its own token, or a signature), "team-key" (a key of its team), or "open". Absent: open
 // for what has no front door, token for what has one.

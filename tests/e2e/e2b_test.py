@@ -296,9 +296,9 @@ class Crossing(E2bCase):
 class Kubectl(E2bCase):
     options = ("--e2b-warm", "2", "--warm", "4")
 
-    def kubectl(self, *words):
+    def kubectl(self, *words, stdin=None):
         done = subprocess.run(["kubectl", "--kubeconfig", f"{self.engine.state_dir}/admin.kubeconfig", *words],
-                              capture_output=True, text=True, timeout=60)
+                              input=stdin, capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
@@ -311,6 +311,43 @@ class Kubectl(E2bCase):
         self.assertEqual(self.mine.ask("GET", f"/sandboxes/{name}").status, 404)
         self.assertNotIn(name, self.mine.ids())
         self.assertEqual(self.mine.inside(box, "GET", "/health").status, 502)
+
+    def test_a_template_says_who_gets_in(self):
+        """Warm by both kinds of pools, and cold: its rules reach the Sandbox, and the gateway keeps them."""
+        kinds = "apiVersion: extensions.agents.x-k8s.io/v1beta1\nkind: "
+        objects = f"""{kinds}SandboxTemplate
+metadata: {{name: guarded, annotations: {{hearth.dev/access: team-key}}}}
+spec: {{podTemplate: {{metadata: {{annotations: {{hearth.dev/surfaces: envd}}}}, spec: {{containers: [{{name: main, image: host}}]}}}}}}
+---
+{kinds}SandboxWarmPool
+metadata: {{name: guarded-ids, annotations: {{hearth.dev/sandbox-names: id}}}}
+spec: {{replicas: 1, sandboxTemplateRef: {{name: guarded}}}}
+---
+{kinds}SandboxWarmPool
+metadata: {{name: guarded-plain}}
+spec: {{replicas: 1, sandboxTemplateRef: {{name: guarded}}}}
+"""
+        self.kubectl("apply", "-f", "-", stdin=objects)
+        self.addCleanup(self.kubectl, "delete", "-f", "-", stdin=objects)
+        self.addCleanup(self.kill_all, self.mine)
+        for pool in ("guarded-ids", "guarded-plain"):
+            self.kubectl("wait", "--for=jsonpath={.status.readyReplicas}=1", f"sandboxwarmpool/{pool}", "--timeout=30s")
+        claim = f"{kinds}SandboxClaim\nmetadata: {{name: mine}}\nspec: {{warmPoolRef: {{name: guarded-plain}}}}\n"
+        self.kubectl("apply", "-f", "-", stdin=claim)
+        self.addCleanup(self.kubectl, "delete", "-f", "-", stdin=claim)
+        self.kubectl("wait", "--for=condition=Ready", "sandboxclaim/mine", "--timeout=30s")
+        claimed = self.kubectl("get", "sandboxclaim", "mine", "-o", "jsonpath={.status.sandbox.name}")
+        boxes = [self.mine.create(templateID="guarded") for _ in range(2)]
+        self.assertEqual([box.get("envdAccessToken") for box in boxes], [None, None])
+        ways = [{"E2b-Sandbox-Id": box["sandboxID"], "E2b-Sandbox-Port": "49983"} for box in boxes]
+        ways.append({"X-Sandbox-ID": claimed, "X-Sandbox-Port": "49983"})
+        other = self.team("stranger")
+        for way in ways:
+            with self.subTest(way=way):
+                ask = lambda **more: self.mine.send("GET", "/files?path=/etc/hostname", None, {**way, **more}).status
+                self.assertEqual(ask(), 401)
+                self.assertEqual(ask(**{"X-API-Key": other.key}), 403)
+                self.assertEqual(ask(**{"X-API-Key": self.mine.key}), 200)
 
     def test_what_e2b_kills_is_gone_there(self):
         name = self.mine.create()["sandboxID"]
