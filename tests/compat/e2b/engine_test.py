@@ -1,5 +1,9 @@
 """E2B's SDKs and command line, unchanged, against `hearth up`."""
 import json
+import os
+import pathlib
+import socket
+import subprocess
 import tempfile
 import unittest
 
@@ -43,6 +47,54 @@ class Packages(EngineCase):
 
     def test_javascript_cells(self):
         self.run_node(node_folder_with(NEW_NODE), "cells.mjs")
+
+
+class Encrypted(EngineCase):
+    """The SDKs over TLS, with the engine's own authority, as they are told of one."""
+
+    python = """
+from e2b import Sandbox
+box = Sandbox.create(timeout=60)
+box.files.write("note", "kept")
+print(box.commands.run("cat note").stdout)
+box.kill()
+"""
+    node = """
+import { Sandbox } from 'e2b'
+const box = await Sandbox.create({ timeoutMs: 60_000 })
+await box.files.write('note', 'kept')
+console.log((await box.commands.run('cat note')).stdout)
+await box.kill()
+"""
+
+    @classmethod
+    def setUpClass(cls):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        cls.options = ("--e2b-warm", "2", "--warm", "2", "--e2b-domain", "localhost", "--e2b-tls-port", str(port))
+        super().setUpClass()
+        url = f"https://localhost:{port}"
+        cls.settings |= {"E2B_API_URL": url, "E2B_SANDBOX_URL": url}
+        found = list(pathlib.Path(cls.engine.state_dir).rglob("pki/ca.crt"))
+        cls.authority = str(found[0])
+
+    def run_refused(self, *words):
+        """Without the authority nobody is talked to."""
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("E2B_")}
+        done = subprocess.run(words, capture_output=True, text=True, timeout=self.seconds, env={**clean, **self.settings})
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+        self.assertIn("certificate", (done.stdout + done.stderr).lower())
+
+    def test_python(self):
+        words = python_with(NEW_PYTHON), "-c", self.python
+        self.assertEqual(self.run_script(*words, SSL_CERT_FILE=self.authority), "kept\n")
+        self.run_refused(*words)
+
+    def test_javascript(self):
+        script = node_folder_with(NEW_NODE) / "encrypted.mjs"
+        script.write_text(self.node)
+        self.assertEqual(self.run_script("node", str(script), NODE_EXTRA_CA_CERTS=self.authority), "kept\n")
+        self.run_refused("node", str(script))
 
 
 class CommandLine(EngineCase):

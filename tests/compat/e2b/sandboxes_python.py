@@ -323,6 +323,20 @@ class Pausing(Case):
             box.commands.run("true")
 
 
+    @unittest.skipUnless(NEW, "the SDK of before has no on_resume")
+    def test_resumed_as_it_was_or_anew(self):
+        box = self.create()
+        box.files.write("kept", "kept")
+        box.commands.run("sleep 600", background=True)
+        count = lambda: box.commands.run("pgrep -c sleep || true").stdout
+        box.pause()
+        box.connect(on_resume="restore")
+        self.assertEqual(count(), "1\n")
+        box.pause()
+        box.connect(on_resume="reboot")
+        self.assertEqual((count(), box.files.read("kept")), ("0\n", "kept"))
+
+
 class Copies(Case):
     def test_snapshots_are_templates(self):
         box = self.create()
@@ -335,6 +349,26 @@ class Copies(Case):
         self.assertTrue(Sandbox.delete_snapshot(snapshot.snapshot_id))
         self.assertFalse(Sandbox.delete_snapshot(snapshot.snapshot_id))
         self.assertEqual(box.files.read("kept"), "kept")
+
+    @unittest.skipUnless(NEW, "snapshots of the SDK of before have no names")
+    def test_snapshots_have_names_that_move(self):
+        box = self.create()
+        name = f"named-{RUN}"
+        ids = []
+        for text in ("first", "second"):
+            box.files.write("kept", text)
+            snapshot = box.create_snapshot(name=name)
+            self.addCleanup(Sandbox.delete_snapshot, snapshot.snapshot_id)
+            self.assertEqual(snapshot.names, [f"default/{name}:default"])
+            self.assertEqual(self.create(name).files.read("kept"), text)
+            ids.append(snapshot.snapshot_id)
+        tagged = box.create_snapshot(name=f"{name}:v2")
+        self.addCleanup(Sandbox.delete_snapshot, tagged.snapshot_id)
+        self.assertEqual(tagged.names, [f"default/{name}:v2"])
+        self.assertEqual(self.create(f"{name}:v2").files.read("kept"), "second")
+        named = [each.names for each in all_of(box.list_snapshots(name=name))]
+        self.assertCountEqual(named, [[f"default/{name}:default"], [f"default/{name}:v2"]])
+        self.assertEqual(len(all_of(box.list_snapshots())), 3)  # the first is there, without its name
 
     def test_forks_go_their_own_way(self):
         box = self.create()
@@ -362,6 +396,18 @@ class Network(Case):
         box.commands.run("python3 -m http.server 8000 --bind 127.0.0.1", background=True)
         loop = "for i in $(seq 50); do curl -s -o /dev/null http://127.0.0.1:8000 && echo ok && break; sleep 0.1; done"
         self.assertEqual(box.commands.run(loop).stdout, "ok\n")
+
+    @unittest.skipUnless(NEW, "the SDK of before changes no network")
+    def test_changed_while_it_runs(self):
+        box = self.create()
+        refused = lambda: "124" not in self.outside(box)
+        before = refused()
+        box.update_network({"deny_out": ["192.0.2.0/24"]})
+        self.assertTrue(refused())
+        self.assertEqual(box.get_info().network.get("deny_out"), ["192.0.2.0/24"])
+        box.update_network({})  # what is left out is cleared
+        self.assertEqual(refused(), before)
+        self.assertFalse((box.get_info().network or {}).get("deny_out"))
 
     def test_the_traffic_token(self):
         box = self.create(network={"allow_public_traffic": False})
