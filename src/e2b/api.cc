@@ -47,7 +47,7 @@ struct Api::State {
     routes.add_open(
         "GET", "/health", [](const http::Request&) { return answer_nothing(); },
         Routes::Runs::at_once);
-    add_create_routes(routes, core);
+    add_create_routes(routes, core, images);
     add_list_routes(routes, core);
     add_life_routes(routes, core);
     add_pause_routes(routes, core);

@@ -4,6 +4,7 @@
 #include "controllers/blueprint.h"
 #include "e2b/answers.h"
 #include "e2b/birth.h"
+#include "e2b/kept_images.h"
 #include "e2b/routes.h"
 #include "e2b/template_reference.h"
 #include "e2b/view.h"
@@ -39,11 +40,15 @@ Birth birth_of(const Core& core, const tenants::KeyHolder& holder, const CreateR
   return birth;
 }
 
-http::Response create(Core& core, const Call& call, Generation generation) {
+http::Response create(Core& core, KeptImages& images, const Call& call, Generation generation) {
   const CreateRequest request = parse_create(call.body(), generation);
   check_timeout(call.holder, request.timeout_seconds);
   if (core.parts.reach == nullptr && !request.network.egress.is_open())
     refuse_unoffered("limiting whom a sandbox may talk to", "give its template a NetworkPolicy");
+  const Object seen = get_template(core, call.holder, request.template_reference);
+  // A snapshot that is deleted before its Sandbox is known would take its image along: nothing
+  // could start from it, and whoever waits would wait in vain.
+  const KeptImages::Pin image = images.pin(*seen);
   const Object sandbox_template = get_template(core, call.holder, request.template_reference);
   check_size(core, call.holder, *sandbox_template);
   core.rates.admit(call.holder);
@@ -60,11 +65,13 @@ void check_timeout(const tenants::KeyHolder& holder, std::int64_t seconds) {
            holder.limits.lifetime_seconds);
 }
 
-void add_create_routes(Routes& routes, Core& core) {
-  routes.add("POST", "/sandboxes",
-             [&core](const Call& call) { return create(core, call, Generation::v1); });
-  routes.add("POST", "/v2/sandboxes",
-             [&core](const Call& call) { return create(core, call, Generation::v2); });
+void add_create_routes(Routes& routes, Core& core, KeptImages& images) {
+  routes.add("POST", "/sandboxes", [&core, &images](const Call& call) {
+    return create(core, images, call, Generation::v1);
+  });
+  routes.add("POST", "/v2/sandboxes", [&core, &images](const Call& call) {
+    return create(core, images, call, Generation::v2);
+  });
 }
 
 }  // namespace hearth::e2b

@@ -84,6 +84,12 @@ KeptImages::Pin KeptImages::commit(const Json& pod) {
   return {*this, std::move(name)};
 }
 
+KeptImages::Pin KeptImages::pin(const Json& sandbox_template) {
+  std::string name = image_of(sandbox_template);
+  hold(name);
+  return {*this, std::move(name)};
+}
+
 void KeptImages::hold(const std::string& name) {
   if (name.empty()) return;
   const std::lock_guard lock(mutex_);

@@ -50,6 +50,9 @@ class KeptImages {
   // The files of a sandbox that runs, in the pod, as an image of a new name. It stands still
   // meanwhile. Throws Refusal(501) where nobody reaches into sandboxes, and Error.
   [[nodiscard]] Pin commit(const Json& pod);
+  // The image that a template names, if it is one of ours; else of nothing. A template that the
+  // cache shows after this has its image until the pin goes, whoever deletes it meanwhile.
+  [[nodiscard]] Pin pin(const Json& sandbox_template);
 
  private:
   void hold(const std::string& name);

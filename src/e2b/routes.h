@@ -68,7 +68,7 @@ class Routes {
 };
 
 // One for each file of handlers.
-void add_create_routes(Routes& routes, Core& core);
+void add_create_routes(Routes& routes, Core& core, KeptImages& images);
 void add_list_routes(Routes& routes, Core& core);
 void add_life_routes(Routes& routes, Core& core);
 void add_pause_routes(Routes& routes, Core& core);

@@ -69,6 +69,28 @@ TEST(E2bSnapshots, AreNoWayAroundTheTemplatesRules) {
   EXPECT_EQ(model::annotation_of(world.sandbox(again), model::kAccessAnnotation), "team-key");
 }
 
+TEST(E2bSnapshots, ThatAreDeletedMeanwhileLeaveTheirImageToWhoeverStartsFromThem) {
+  World world;
+  const std::string id = world.create();
+  for (int i = 0; i < 20; ++i) {
+    const std::string snapshot =
+        world.ask("POST", "/sandboxes/" + id + "/snapshots").text("snapshotID");
+    ASSERT_EQ(world.reach.images().size(), 1U) << "of this round alone";
+    Answer made;
+    {
+      const std::jthread other(
+          [&] { EXPECT_EQ(world.ask("DELETE", "/templates/" + snapshot).status, 204U); });
+      made = world.ask("POST", "/v2/sandboxes", R"({"templateID":")" + snapshot + R"("})");
+    }
+    ASSERT_TRUE(made.status == 201 || made.status == 404) << made.status << made.message();
+    if (made.status == 201) {
+      ASSERT_EQ(world.reach.images().size(), 1U) << "round " << i;
+      ASSERT_EQ(world.ask("DELETE", "/sandboxes/" + made.text("sandboxID")).status, 204U);
+    }
+    ASSERT_TRUE(eventually([&] { return world.reach.images().empty(); }));
+  }
+}
+
 TEST(E2bSnapshots, HaveNamesThatMove) {
   World world;
   const std::string id = world.create();
