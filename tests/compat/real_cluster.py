@@ -40,6 +40,8 @@ def free_port():
 
 
 class Cluster:
+    address = "127.0.0.1"
+
     def __init__(self):
         self.apiserver, self.etcd = programs()
         if not pathlib.Path(HEARTH).exists():
@@ -68,21 +70,29 @@ class Cluster:
         wait_until(lambda: (self.folder / "pki/apiserver.crt").exists(), 60, "the server's certificate")
         self.write_kubeconfig()
         wait_until(self.is_ready, 90, "kube-apiserver")
+        self.start_controllers()
+
+    def start_controllers(self):
         if manager := os.environ.get("HEARTH_KUBE_CONTROLLER_MANAGER"):
-            self.start("kube-controller-manager", [
-                manager, f"--kubeconfig={self.kubeconfig}", "--leader-elect=false", "--secure-port=0",
-                "--controllers=garbage-collector-controller,namespace-controller,endpointslice-controller"])
+            self.start_manager(manager, "--controllers=garbage-collector-controller,namespace-controller,endpointslice-controller")
+
+    def start_manager(self, program, *words):
+        self.start("kube-controller-manager", [program, f"--kubeconfig={self.kubeconfig}", "--leader-elect=false",
+                                               "--secure-port=0", *words])
 
     def start_api(self):
         return self.start("kube-apiserver", [
-            self.apiserver, f"--etcd-servers=http://127.0.0.1:{self.etcd_port}", "--bind-address=127.0.0.1",
-            "--advertise-address=127.0.0.1", f"--secure-port={self.port}", f"--cert-dir={self.folder / 'pki'}",
+            self.apiserver, f"--etcd-servers=http://127.0.0.1:{self.etcd_port}", f"--bind-address={self.address}",
+            f"--advertise-address={self.address}", f"--secure-port={self.port}", f"--cert-dir={self.folder / 'pki'}",
             f"--token-auth-file={self.folder / 'tokens.csv'}", "--authorization-mode=RBAC",
             f"--service-account-key-file={self.folder / 'accounts.key'}",
             f"--service-account-signing-key-file={self.folder / 'accounts.key'}",
             "--service-account-issuer=https://kubernetes.default.svc", "--service-cluster-ip-range=10.0.0.0/24",
-            # Nobody makes accounts.
-            "--disable-admission-plugins=ServiceAccount"])
+            *self.more_of_api()])
+
+    def more_of_api(self):
+        # Nobody makes accounts.
+        return ["--disable-admission-plugins=ServiceAccount"]
 
     def start(self, name, command):
         log = open(self.folder / f"{name}.log", "a")
@@ -98,7 +108,7 @@ class Cluster:
     def write_kubeconfig_of(self, path, token, namespace):
         pathlib.Path(path).write_text(json.dumps({
             "apiVersion": "v1", "kind": "Config", "current-context": "real",
-            "clusters": [{"name": "real", "cluster": {"server": f"https://127.0.0.1:{self.port}",
+            "clusters": [{"name": "real", "cluster": {"server": f"https://{self.address}:{self.port}",
                                                       "certificate-authority": "pki/apiserver.crt"}}],
             "users": [{"name": "admin", "user": {"token": token}}],
             "contexts": [{"name": "real", "context": {"cluster": "real", "user": "admin", "namespace": namespace}}]}))
