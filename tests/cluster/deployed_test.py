@@ -85,7 +85,7 @@ class ControllerTest(DeployedTest):
             self.assertNotIn("forbidden", said)
 
 
-class GuestTest(DeployedTest):
+class RestrictedTest(DeployedTest):
     def test_in_a_restricted_namespace(self):
         mark = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}
         self.ask("PATCH", f"/api/v1/namespaces/{self.namespace}", mark, "application/merge-patch+json")
@@ -97,6 +97,8 @@ class GuestTest(DeployedTest):
         self.assertEqual(json.loads(said)["stdout"], "1000\n")
         self.assertIsNotNone(fetch(f"http://{self.address_of('boxed')}:49983/health"))
 
+
+class GuestTest(DeployedTest):
     def test_what_it_runs_is_started_again(self):
         self.create(sandbox("restless", "echo started; exec sleep 100000"))
         self.wait_ready("Sandbox", "restless")

@@ -112,6 +112,8 @@ runtime_type = "io.containerd.runc.v2"
             "containerRuntimeEndpoint": f"unix://{self.socket}",
             "cgroupDriver": "cgroupfs", "cgroupRoot": os.environ["HEARTH_CLUSTER_CGROUP"], "failCgroupV1": False,
             "failSwapOn": False, "maxPods": 400, "podPidsLimit": -1, "resolvConf": self.write("resolv.conf", ""),
+            # Nobody answers there.
+            "clusterDNS": ["10.0.0.10"], "clusterDomain": "cluster.local",
             "evictionHard": {name: "0%" for name in ("memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available")},
             "imageGCHighThresholdPercent": 100, "imageGCLowThresholdPercent": 99, "registryPullQPS": 0,
             "eventRecordQPS": 0, "kubeAPIQPS": 200, "kubeAPIBurst": 400,
