@@ -14,12 +14,14 @@ import node
 import walls
 
 DEPLOY = node.HERE.parents[1] / "deploy"
+SERVES_E2B = '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--e2b-bind-address=:8090"}]'
 
 
 def deploy(cluster):
     cluster.apply_crds()
-    cluster.kubectl("apply", "-f", str(DEPLOY / "controller.yaml"))
-    cluster.kubectl("apply", "-f", str(DEPLOY / "claims-with-secrets.yaml"))
+    for name in ("controller.yaml", "claims-with-secrets.yaml", "e2b.yaml"):
+        cluster.kubectl("apply", "-f", str(DEPLOY / name))
+    cluster.kubectl("-n", "hearth-system", "patch", "deployment", "hearth-controller", "--type=json", "-p", SERVES_E2B)
     done = subprocess.run(["kubectl", "--kubeconfig", cluster.kubeconfig, "-n", "hearth-system", "rollout", "status",
                            "deployment/hearth-controller", "--timeout=120s"], capture_output=True, text=True)
     if done.returncode != 0:

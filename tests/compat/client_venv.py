@@ -9,6 +9,7 @@ import unittest
 
 BUILD = pathlib.Path(os.environ.get("HEARTH_BUILD", pathlib.Path(__file__).resolve().parents[2] / "build"))
 FOLDER = BUILD / "compat"
+AGENT_SANDBOX = ["k8s-agent-sandbox[async]==1.0.8"]
 
 
 def fetch(what, folder, *commands):

@@ -83,7 +83,7 @@ class Manifests(unittest.TestCase):
                               capture_output=True, text=True, timeout=60)
 
     def test_a_server_takes_them(self):
-        for name in ("controller.yaml", "claims-with-secrets.yaml"):
+        for name in ("controller.yaml", "claims-with-secrets.yaml", "e2b.yaml"):
             for what, text in documents(name).items():
                 if what.startswith("Deployment/"):
                     continue

@@ -8,10 +8,10 @@ import pathlib
 import sys
 import unittest
 
-from client_venv import run_with
+from client_venv import AGENT_SANDBOX, run_with
 
 if __name__ == "__main__":
-    run_with(["k8s-agent-sandbox[async]==1.0.8"])
+    run_with(AGENT_SANDBOX)
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 import cluster  # noqa: E402
