@@ -8,6 +8,7 @@ import contextlib
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,13 +22,15 @@ SYSCTLS = {"vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": 
 
 def hide(command):
     """Runs it behind walls, with a TMPDIR and a cgroup of its own. Returns its exit code."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # or nobody would clean up
     folder = pathlib.Path(tempfile.mkdtemp(prefix="hearth-walls-"))
     group = folder.name
     try:
         make_cgroups(group)
         env = dict(os.environ, TMPDIR=str(folder), HEARTH_CLUSTER_CGROUP=f"/{group}")
+        # The shell is the first process in there: it buries orphans.
         return subprocess.run(["unshare", "--mount", "--net", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc",
-                               "--", *command], env=env).returncode
+                               "--", "sh", "-c", '"$@"; exit $?', "sh", *command], env=env).returncode
     finally:
         remove_cgroups(group)
         shutil.rmtree(folder)
