@@ -12,7 +12,7 @@ import run
 from client_venv import AGENT_SANDBOX, python_with
 
 TESTS = node.HERE.parent
-SUITES = ("cluster/deployed_test.py", "e2e/sandboxes_test.py", "e2e/claims_test.py", "e2e/claim_faults_test.py",
+SUITES = ("cluster/deployed_suite.py", "e2e/sandboxes_test.py", "e2e/claims_test.py", "e2e/claim_faults_test.py",
           "compat/k8s_sdk_pool_test.py")
 IN_THE_CLUSTER = "--in-the-cluster"
 
