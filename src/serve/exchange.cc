@@ -135,8 +135,10 @@ void Exchange::send_file(int fd, std::uint64_t offset, std::uint64_t size) {
 
 void Exchange::end() {
   HEARTH_ASSERT(begun_ && !ended_ && left_.value_or(0) == 0);
-  ended_ = true;
   if (chunked_ && request_.method != "HEAD") wire_.write({"0\r\n\r\n"});
+  // Not before: where the peer has left meanwhile, whoever reports that on the stream meets the
+  // same error, and not one of ours.
+  ended_ = true;
 }
 
 bool Exchange::finish() {
