@@ -1,6 +1,7 @@
 // Clients and sandboxes that do not play by the rules.
 #include <sys/resource.h>
 
+#include "base/guarded.h"
 #include "gateway/gateway_testing_internal.h"
 
 namespace hearth::gateway {
@@ -18,10 +19,10 @@ GatewayOptions quick() {
 
 TEST(GatewayFaults, GarbageFromASandboxIsA502) {
   House house;
-  std::string garbage;
+  Guarded<std::string> garbage;
   Program program([&](Peer& peer) {
     peer.read_head();
-    peer.send(garbage);
+    peer.send(garbage.with([](const std::string& text) { return text; }));
     peer.close();
   });
   house.reach.open(8000, program.port());
@@ -39,7 +40,7 @@ TEST(GatewayFaults, GarbageFromASandboxIsA502) {
         std::string("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n+5\r\nhello"),
         std::string("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\nzz\r\n"),
         "HTTP/1.1 200 OK\r\nA: " + std::string(100'000, 'x'), std::string(100'000, 'H')}) {
-    garbage = text;
+    garbage.with([&](std::string& now) { now = text; });
     Peer client = house.connect();
     const Answer answer = client.ask(request("POST /", 8000, "Content-Length: 0\r\n"));
     EXPECT_EQ(answer.head.status, 502U) << text.substr(0, 60);
@@ -50,17 +51,17 @@ TEST(GatewayFaults, GarbageFromASandboxIsA502) {
 
 TEST(GatewayFaults, ABodyThatBreaksOffBreaksTheClientsToo) {
   House house;
-  std::string broken;
+  Guarded<std::string> broken;
   Program program([&](Peer& peer) {
     peer.read_head();
-    peer.send(broken);
+    peer.send(broken.with([](const std::string& text) { return text; }));
     peer.close();
   });
   house.reach.open(8000, program.port());
   house.make_sandbox();
   for (const char* text : {"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello",
                            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"}) {
-    broken = text;
+    broken.with([&](std::string& now) { now = text; });
     Peer client = house.connect();
     client.send(request("GET /"));
     const Answer answer = client.read_answer();

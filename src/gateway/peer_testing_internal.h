@@ -4,6 +4,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -128,9 +130,18 @@ class Peer {
   void reset() {
     const linger now{.l_onoff = 1, .l_linger = 0};
     ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    close();
+  }
+  void close() {
+    const std::lock_guard lock(*closing_);
     socket_.reset();
   }
-  void close() { socket_.reset(); }
+  // Ends what another thread waits for here. That thread may be closing it, and the number of a
+  // closed socket may be somebody else's: hence the lock.
+  void cut() {
+    const std::lock_guard lock(*closing_);
+    ::shutdown(socket_.get(), SHUT_RDWR);
+  }
   Answer ask(std::string_view request) {
     send(request);
     return read_answer();
@@ -138,6 +149,7 @@ class Peer {
 
  private:
   linux::Fd socket_;
+  std::unique_ptr<std::mutex> closing_ = std::make_unique<std::mutex>();
   std::string bytes_;
   bool was_reset_ = false;
 };

@@ -40,7 +40,7 @@ class Program {
   ~Program() {
     ::shutdown(socket_.get(), SHUT_RDWR);
     thread_ = {};
-    for (const auto& peer : peers_) ::shutdown(peer->fd(), SHUT_RDWR);
+    for (const auto& peer : peers_) peer->cut();
     threads_.clear();
   }
   std::uint16_t port() const { return port_; }
