@@ -209,11 +209,12 @@ TEST_F(E2bPauses, AnotherEngineKnowsItAll) {
 }
 
 TEST_F(E2bPauses, WhatFailsToGoOnStaysPaused) {
+  const std::string id = world.create();
+  ASSERT_EQ(post(id, "pause", R"({"memory":false})"), 204U) << last.message();
+  // Only now: what has to succeed may take its time.
   Options options = quick_options();
   options.start_patience = std::chrono::milliseconds(50);
   world.restart(options);
-  const std::string id = world.create();
-  ASSERT_EQ(post(id, "pause", R"({"memory":false})"), 204U) << last.message();
   world.node.stop_working();
   EXPECT_EQ(post(id, "connect", R"({"timeout":60})"), 504U);
   EXPECT_TRUE(eventually([&] { return state(id) == "paused"; }));
