@@ -66,10 +66,15 @@ struct Fleet::Extensions {
     const Options& wanted = options.controllers;
     claims.watch(manager.add(
         claims, {.name = "sandboxclaim", .workers = wanted.claim_workers, .is_urgent = true}));
+    // A pool with nothing left to give waits for nobody: those who claim wait for it.
+    const auto has_some = [this](const model::Key& pool) {
+      return allocator.stock(pool).ready > 0;
+    };
     pools.watch(manager.add(pools, {.name = "sandboxwarmpool",
                                     .workers = wanted.pool_workers,
                                     .is_background = true,
-                                    .patience = wanted.patience}));
+                                    .patience = wanted.patience,
+                                    .can_wait = has_some}));
     templates.watch(manager.add(
         templates,
         {.name = "sandboxtemplate", .workers = wanted.template_workers, .is_background = true}));

@@ -148,7 +148,9 @@ void Controller::work(const std::stop_token& stop) {
   if (options_.is_background) linux::step_back();
   RightOfWay::Turn turn;
   while (const std::optional<model::Key> key = queue_.take(stop)) {
-    if (can_wait(*key)) options_.right_of_way->give_way(turn, options_.patience, stop);
+    if (options_.right_of_way && options_.patience > Duration::zero())
+      options_.right_of_way->give_way(turn, options_.patience, stop,
+                                      [&] { return can_wait(*key); });
     std::optional<RightOfWay::Urgent> urgent;
     if (options_.right_of_way && options_.is_urgent) urgent.emplace(*options_.right_of_way);
     const auto began = std::chrono::steady_clock::now();
@@ -163,8 +165,7 @@ void Controller::work(const std::stop_token& stop) {
 }
 
 bool Controller::can_wait(const model::Key& key) const {
-  return options_.right_of_way && options_.patience > Duration::zero() &&
-         (!options_.can_wait || options_.can_wait(key));
+  return !options_.can_wait || options_.can_wait(key);
 }
 
 // The boundary that catches what a reconciler throws.

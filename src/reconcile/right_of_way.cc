@@ -18,10 +18,11 @@ bool RightOfWay::is_busy() const {
   return urgent_ > 0 || steady_clock::now() - last_.load() < kLull;
 }
 
-void RightOfWay::give_way(Turn& turn, Duration patience, const std::stop_token& stop) const {
+void RightOfWay::give_way(Turn& turn, Duration patience, const std::stop_token& stop,
+                          const std::function<bool()>& can_wait) const {
   const Moment began = steady_clock::now();
   if (began < turn.until) return;
-  while (is_busy()) {
+  while (is_busy() && can_wait()) {
     const Duration waited = steady_clock::now() - began;
     if (waited >= patience) {
       turn.until = steady_clock::now() + waited;

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <stop_token>
 
 #include "base/clock.h"
@@ -39,8 +40,10 @@ class RightOfWay {
 
   // Whether somebody is urgent, or was a moment ago: who claims one sandbox often claims the next.
   bool is_busy() const;
-  // Returns in a lull, after `patience`, or when stopped; at once while it has its turn.
-  void give_way(Turn& turn, Duration patience, const std::stop_token& stop) const;
+  // Returns in a lull, after `patience`, when it cannot wait any more, or when stopped; at once
+  // while it has its turn.
+  void give_way(Turn& turn, Duration patience, const std::stop_token& stop,
+                const std::function<bool()>& can_wait) const;
 
  private:
   std::atomic<int> urgent_ = 0;

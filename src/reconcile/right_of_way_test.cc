@@ -18,11 +18,12 @@ class RightOfWayTest : public ::testing::Test {
   RightOfWay right_;
   RightOfWay::Turn turn_;
   std::stop_source stop_;
+  const std::function<bool()> always_ = [] { return true; };
 };
 
 TEST_F(RightOfWayTest, NobodyWaitsWhenNobodyIsUrgent) {
   EXPECT_FALSE(right_.is_busy());
-  right_.give_way(turn_, kForEver, stop_.get_token());
+  right_.give_way(turn_, kForEver, stop_.get_token(), always_);
 }
 
 TEST_F(RightOfWayTest, AMomentAfterwardsItIsStillBusy) {
@@ -30,7 +31,7 @@ TEST_F(RightOfWayTest, AMomentAfterwardsItIsStillBusy) {
     const RightOfWay::Urgent urgent(right_);
   }
   EXPECT_TRUE(right_.is_busy());
-  right_.give_way(turn_, kForEver, stop_.get_token());
+  right_.give_way(turn_, kForEver, stop_.get_token(), always_);
   EXPECT_FALSE(right_.is_busy());
 }
 
@@ -45,19 +46,27 @@ TEST_F(RightOfWayTest, WaitsForTheLastOfThem) {
     is_second_over = true;
     second.reset();
   });
-  right_.give_way(turn_, kForEver, stop_.get_token());
+  right_.give_way(turn_, kForEver, stop_.get_token(), always_);
   EXPECT_TRUE(is_second_over);
 }
 
 TEST_F(RightOfWayTest, AfterItsPatienceOneHasATurnAndThenWaitsAgain) {
   const RightOfWay::Urgent urgent(right_);
-  right_.give_way(turn_, 1ms, stop_.get_token());
+  right_.give_way(turn_, 1ms, stop_.get_token(), always_);
   ASSERT_GT(turn_.until, RightOfWay::Moment());
   turn_.until = RightOfWay::Moment::max();
-  right_.give_way(turn_, kForEver, stop_.get_token());
+  right_.give_way(turn_, kForEver, stop_.get_token(), always_);
   turn_.until = std::chrono::steady_clock::now();
-  right_.give_way(turn_, 1ms, stop_.get_token());
+  right_.give_way(turn_, 1ms, stop_.get_token(), always_);
   EXPECT_GT(turn_.until, std::chrono::steady_clock::now() - 1s);
+}
+
+TEST_F(RightOfWayTest, WhoCannotWaitAnyMoreDoesNot) {
+  const RightOfWay::Urgent urgent(right_);
+  int glances = 0;
+  right_.give_way(turn_, kForEver, stop_.get_token(), [&] { return ++glances < 3; });
+  EXPECT_EQ(glances, 3);
+  EXPECT_EQ(turn_.until, RightOfWay::Moment());
 }
 
 TEST_F(RightOfWayTest, AStopEndsTheWait) {
@@ -65,7 +74,7 @@ TEST_F(RightOfWayTest, AStopEndsTheWait) {
   std::latch begun(1);
   std::jthread waiting([&](const std::stop_token& stop) {
     begun.count_down();
-    right_.give_way(turn_, kForEver, stop);
+    right_.give_way(turn_, kForEver, stop, always_);
   });
   begun.wait();
   waiting.request_stop();
