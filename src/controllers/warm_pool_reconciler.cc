@@ -27,6 +27,8 @@ constexpr Duration kCountPause = std::chrono::milliseconds(50);
 // A member that changed while it was judged is judged again when the cache has caught up.
 constexpr Duration kConflictPause = std::chrono::milliseconds(20);
 
+constexpr unsigned kNameAttempts = 8;
+
 void sooner(Next& next, Duration pause) {
   next = std::min(next.value_or(pause), pause);
 }
@@ -218,14 +220,27 @@ class WarmPoolReconciler::Pass {
   }
 
   void create(std::uint32_t count) {
-    const SlowStart made = run_slow_start(count, all_.options_.refill_threads, [&](std::uint32_t) {
-      all_.client_.create(client::kSandboxes, named(make_member(pool_, memory_.blueprint,
-                                                                all_.options_.warm_pool_eviction)));
-    });
+    const SlowStart made = run_slow_start(count, all_.options_.refill_threads,
+                                          [this](std::uint32_t) { create_one(); });
     // Those never come.
     for (std::uint32_t i = made.succeeded; i < count; ++i) all_.expectations_.creation_seen(key_);
     memory_.hold.created(made.succeeded);
     note(made.first_failure);
+  }
+
+  // A name that is taken already is replaced by another, as the server does with those that it
+  // makes: of five hundred members one in a hundred pools meets one.
+  void create_one() {
+    for (unsigned left = kNameAttempts; left > 0; --left) {
+      try {
+        all_.client_.create(
+            client::kSandboxes,
+            named(make_member(pool_, memory_.blueprint, all_.options_.warm_pool_eviction)));
+        return;
+      } catch (const model::StatusError& error) {
+        if (error.status().reason != "AlreadyExists" || left == 1) throw;
+      }
+    }
   }
 
   void remove_excess() {

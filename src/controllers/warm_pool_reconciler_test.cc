@@ -459,6 +459,19 @@ TEST(WarmPoolOptions, EvictionMarks) {
   }
 }
 
+TEST_F(WarmPool, ANameThatIsTakenIsReplacedByAnother) {
+  std::atomic<int> left = 1;
+  world_.watched.before_create = [&left] {
+    if (left-- <= 0) return;
+    throw model::StatusError({.code = 409, .reason = "AlreadyExists", .message = "taken"});
+  };
+  world_.client().create(kSandboxTemplates, template_named("py"));
+  world_.client().create(kSandboxWarmPools, pool_named("pool", 1));
+  world_.settle();
+  EXPECT_EQ(count(), 1U);
+  EXPECT_EQ(world_.watched.creates, 2U);
+}
+
 TEST_F(WarmPool, MembersBearTheTemplatesRulesOfAccess) {
   Json own = template_named("py");
   own.at("metadata").as_object()["annotations"] = {
