@@ -1,15 +1,19 @@
 // A real server on a store of its own, for tests of this room and of those above.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include <gtest/gtest.h>
 
 #include "apiserver/server.h"
+#include "base/clock.h"
 #include "base/id.h"
 #include "model/json.h"
 #include "model/status.h"
@@ -30,6 +34,17 @@ model::Status refusal(F act) {
   }
   ADD_FAILURE() << "nothing was refused";
   return {};
+}
+
+// Waits for what another thread brings about; false after a minute, which only a machine that is
+// very busy comes near.
+inline bool eventually(const std::function<bool()>& is_so) {
+  const Deadline deadline = Deadline::after(std::chrono::minutes(1));
+  while (!is_so()) {
+    if (deadline.passed()) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
 }
 
 class TestServer {

@@ -5,7 +5,6 @@
 #include <functional>
 #include <string>
 #include <string_view>
-#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -17,19 +16,9 @@
 
 namespace hearth::controllers {
 
+using apiserver::eventually;
 using apiserver::json;
 using model::Json;
-
-// Waits for what another thread brings about; false after a minute, which only a machine that is
-// very busy comes near.
-inline bool eventually(const std::function<bool()>& is_so) {
-  const Deadline deadline = Deadline::after(std::chrono::minutes(1));
-  while (!is_so()) {
-    if (deadline.passed()) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
-}
 
 // Until the cache shows the server's version of an object, or that there is none.
 inline void follow(client::Client& client, const client::ResourceId& resource,

@@ -32,16 +32,8 @@
 
 namespace hearth::e2b {
 
+using apiserver::eventually;
 using apiserver::json;
-
-inline bool eventually(const std::function<bool()>& is_so) {
-  const Deadline deadline = Deadline::after(std::chrono::minutes(1));
-  while (!is_so()) {
-    if (deadline.passed()) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
-}
 
 // Remembers what it was told to do.
 class FakeReach final : public pool::Reach {

@@ -9,6 +9,7 @@
 namespace hearth::tenants {
 namespace {
 
+using apiserver::eventually;
 using apiserver::json;
 
 constexpr Duration kPatience = std::chrono::seconds(10);
@@ -24,16 +25,6 @@ class ApiKeysTest : public testing::Test {
   IssuedKey issue(const std::string& team, LimitChanges limits = {},
                   std::optional<Time> expires = {}) {
     return keys_.issue({.team = team, .name = "a key", .limits = limits, .expires = expires});
-  }
-  // Waits for the watch, which others wrote behind.
-  template <typename Holds>
-  bool eventually(Holds holds) {
-    const Deadline deadline = Deadline::after(kPatience);
-    while (!holds()) {
-      if (deadline.passed()) return false;
-      std::this_thread::yield();
-    }
-    return true;
   }
 
   apiserver::TestServer server_;
