@@ -29,9 +29,11 @@ class ListCheck {
     if (errors_.size() >= kMostErrors) return;
     if (const JsonObject* object = value.if_object()) {
       for (const auto& [key, member] : *object) {
-        const Schema* known = member_schema(schema, view(key));
+        if (!member.is_structured()) continue;
+        const auto named = schema.properties.find(view(key));
+        const bool is_named = named != schema.properties.end();
+        const Schema* known = is_named ? named->second.get() : schema.additional.get();
         if (!known) continue;
-        const bool is_named = schema.properties.contains(view(key));
         const auto step = is_named ? path_.member(view(key)) : path_.key(view(key));
         check(member, *known);
       }
@@ -42,11 +44,13 @@ class ListCheck {
 
  private:
   void check_elements(const JsonArray& array, const Schema& schema) {
+    const bool must_differ =
+        array.size() > 1 && (schema.grain == Grain::set || schema.grain == Grain::keyed);
     std::map<std::string, int> seen;
     std::size_t index = 0;
     for (const Json& item : array) {
       const auto step = path_.index(index++);
-      if (schema.grain == Grain::set || schema.grain == Grain::keyed) {
+      if (must_differ) {
         std::string key = model::to_text(schema.grain == Grain::set ? item : key_of(item, schema));
         // Once for each value, at its first repetition.
         if (++seen[key] == 2) errors_.push_back(model::duplicate(path_.text(), clipped(key)));
@@ -93,22 +97,6 @@ class RuleCheck {
   }
 
  private:
-  // Only elements of keyed lists can be followed from one version to the next.
-  static const Json* old_element(const Json& item, const Json& old, const Schema& schema) {
-    const JsonArray* olds = old.if_array();
-    if (!olds || schema.grain != Grain::keyed) return nullptr;
-    for (const Json& candidate : *olds) {
-      bool same = true;
-      for (const std::string& key : schema.list_keys) {
-        const Json* a = model::find(item, {key});
-        const Json* b = model::find(candidate, {key});
-        same = same && a && b && model::is_same(*a, *b);
-      }
-      if (same) return &candidate;
-    }
-    return nullptr;
-  }
-
   void check_rule(const Rule& rule, const Json& value, const Json* old, const Schema& schema) {
     if (uses_old_self(*rule.program) && !old) return;
     const std::string what = rule.message.empty() ? rule.rule : rule.message;
@@ -143,6 +131,22 @@ class RuleCheck {
 };
 
 }  // namespace
+
+const Json* old_element(const Json& item, const Json& old, const Schema& schema) {
+  const JsonArray* olds = old.if_array();
+  constexpr std::size_t kLong = 256;
+  if (!olds || schema.grain != Grain::keyed || olds->size() > kLong) return nullptr;
+  for (const Json& candidate : *olds) {
+    bool same = true;
+    for (const std::string& key : schema.list_keys) {
+      const Json* a = model::find(item, {key});
+      const Json* b = model::find(candidate, {key});
+      same = same && a && b && model::is_same(*a, *b);
+    }
+    if (same) return &candidate;
+  }
+  return nullptr;
+}
 
 std::string clipped(std::string text) {
   if (text.size() <= kLongestText) return text;

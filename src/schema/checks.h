@@ -53,6 +53,10 @@ class FieldPath {
   std::string text_;
 };
 
+// The element of `old` that `item` was before. Only elements of keyed lists can be followed from
+// one version to the next, and not in lists that are long: looking for each takes their length
+// squared.
+const Json* old_element(const Json& item, const Json& old, const Schema& schema);
 // Elements of sets and keys of keyed lists that come twice.
 void check_lists(const Json& object, const Schema& schema, std::vector<model::FieldError>& errors);
 // x-kubernetes-validations.

@@ -32,19 +32,23 @@ bool is_zero(const Json& value) {
 // a hostile object's length squared. Order is kept, for people who compare with what they sent.
 template <typename Goes>
 void erase_members(JsonObject& object, Goes goes) {
-  std::vector<bool> gone;
-  gone.reserve(object.size());
-  bool any = false;
-  for (auto& member : object) {
-    gone.push_back(
-        goes(std::string_view(member.key().data(), member.key().size()), member.value()));
-    any |= gone.back();
-  }
-  if (!any) return;
-  JsonObject kept(object.storage());
+  std::vector<std::size_t> gone;  // usually none
   std::size_t index = 0;
-  for (auto& member : object)
-    if (!gone[index++]) kept.emplace(member.key(), std::move(member.value()));
+  for (auto& member : object) {
+    if (goes(std::string_view(member.key().data(), member.key().size()), member.value()))
+      gone.push_back(index);
+    ++index;
+  }
+  if (gone.empty()) return;
+  JsonObject kept(object.storage());
+  index = 0;
+  auto next = gone.begin();
+  for (auto& member : object) {
+    if (next != gone.end() && *next == index++)
+      ++next;
+    else
+      kept.emplace(member.key(), std::move(member.value()));
+  }
   object = std::move(kept);
 }
 

@@ -297,6 +297,38 @@ TEST(ValidateTest, StopsAfterAHundredErrors) {
   EXPECT_EQ(validate(object, *schema, nullptr).size(), 100U);
 }
 
+TEST(ValidateTest, WhatHasNotChangedIsNotLookedAtAgain) {
+  const auto schema = schema_of_spec(R"({"type":"object","properties":{
+      "size":{"type":"integer","maximum":5},"name":{"type":"string"},
+      "parts":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["id"],
+        "items":{"type":"object","required":["id"],"properties":{
+          "id":{"type":"string"},"size":{"type":"integer","maximum":5}}}}}})");
+  const auto fields = [&](std::string_view now, std::string_view before) {
+    Texts found;
+    const Json old = json(R"({"spec":)" + std::string(before) + "}");
+    for (const auto& error : validate(json(R"({"spec":)" + std::string(now) + "}"), *schema, &old))
+      found.push_back(error.field);
+    return found;
+  };
+  EXPECT_EQ(fields(R"({"size":9,"name":"b"})", R"({"size":9,"name":"a"})"), Texts{});
+  EXPECT_EQ(fields(R"({"size":8,"name":"b"})", R"({"size":9,"name":"a"})"), Texts{"spec.size"});
+  EXPECT_EQ(fields(R"({"size":9})", R"({"name":"a"})"), Texts{"spec.size"});
+  EXPECT_EQ(fields(R"({"parts":[{"id":"new","size":9},{"id":"a","size":9}]})",
+                   R"({"parts":[{"id":"a","size":9}]})"),
+            Texts{"spec.parts[0].size"});
+}
+
+TEST(ValidateTest, TellsOfMembersByTheirNames) {
+  const auto schema = schema_of_spec(R"({"type":"object","properties":{
+      "a":{"type":"integer"},"b":{"type":"object","properties":{
+        "y":{"type":"integer"},"x":{"type":"integer"}}},"c":{"type":"integer"}}})");
+  Texts fields;
+  for (const auto& error :
+       validate(json(R"({"spec":{"c":"1","b":{"y":"1","x":"1"},"a":"1"}})"), *schema, nullptr))
+    fields.push_back(error.field);
+  EXPECT_EQ(fields, (Texts{"spec.a", "spec.b.x", "spec.b.y", "spec.c"}));
+}
+
 TEST(ValidateTest, RulesCompareWithWhatWasThere) {
   const SchemaPtr schema = schema_of_spec(R"({"type":"object","properties":{
       "size":{"type":"integer","x-kubernetes-validations":[{"rule":"self >= oldSelf","message":"may only grow"}]},

@@ -1,7 +1,9 @@
 // Objects against schemas, with the wordings that people know from kube-apiserver: first what the
 // schema says, then lists whose elements must differ, then the rules.
+#include <algorithm>
 #include <cmath>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -75,8 +77,11 @@ class SchemaCheck {
  public:
   std::vector<FieldError> errors;
 
-  void check(const Json& value, const Schema& schema) {
-    if (errors.size() >= kMostErrors) return;
+  // `old` is what was there; null: nothing, or nothing that could be told. What has not changed is
+  // not looked at again: a schema that has become stricter since keeps nobody from changing the
+  // rest.
+  void check(const Json& value, const Schema& schema, const Json* old = nullptr) {
+    if (errors.size() >= kMostErrors || (old && model::is_same(value, *old))) return;
     const bool fits = check_type(value, schema);
     if (value.is_null()) {
       if (!schema.nullable) check_allowed(value, schema);
@@ -88,10 +93,11 @@ class SchemaCheck {
     } else if (value.is_number()) {
       check_number(value, schema);
     } else if (const JsonArray* array = value.if_array()) {
-      check_array(*array, schema);
+      check_array(*array, schema, old);
     }
     check_allowed(value, schema);
-    if (const JsonObject* object = value.if_object()) check_object(*object, schema);
+    if (const JsonObject* object = value.if_object())
+      check_object(*object, schema, old ? old->if_object() : nullptr);
   }
 
  private:
@@ -246,12 +252,12 @@ class SchemaCheck {
     }
   }
 
-  void check_array(const JsonArray& array, const Schema& schema) {
+  void check_array(const JsonArray& array, const Schema& schema, const Json* old) {
     if (schema.items) {
       std::size_t index = 0;
       for (const Json& item : array) {
         const auto step = path_.index(index++);
-        check(item, *schema.items);
+        check(item, *schema.items, old ? old_element(item, *old, schema) : nullptr);
       }
     }
     if (schema.min_items && array.size() < *schema.min_items)
@@ -278,30 +284,52 @@ class SchemaCheck {
     errors.push_back(model::not_supported(path_.text(), text_of(value), words));
   }
 
-  void check_object(const JsonObject& object, const Schema& schema) {
+  void check_object(const JsonObject& object, const Schema& schema, const JsonObject* old) {
     if (schema.min_properties && object.size() < *schema.min_properties)
       add_invalid(std::to_string(object.size()),
                   fmt::format("should have at least {} properties", *schema.min_properties));
     if (schema.max_properties && object.size() > *schema.max_properties)
       add_too_many(object.size(), *schema.max_properties);
-    if (schema.additional) {
-      for (const auto& [key, value] : object) {
-        if (schema.properties.contains(view(key))) continue;
-        const auto step = path_.member(view(key));
-        check(value, *schema.additional);
-      }
-    }
-    for (const auto& [name, member] : schema.properties) {
-      const Json* value = object.if_contains(name);
-      if (!value) continue;
-      const auto step = path_.member(name);
-      check(*value, *member);
-    }
+    check_members(object, schema, old);
     for (const std::string& name : schema.required) {
       if (object.contains(name)) continue;
       const auto step = path_.member(name);
       errors.push_back(model::required(path_.text()));
     }
+  }
+
+  // Errors are told of members that no property names first, then of the rest by their names.
+  void check_members(const JsonObject& object, const Schema& schema, const JsonObject* old) {
+    struct Told {
+      bool is_named = false;
+      std::string_view name;  // none: they stay in the object's order
+      std::size_t first = 0;
+      std::vector<FieldError> errors;
+    };
+    std::vector<Told> told;  // usually nothing
+    for (const auto& [key, value] : object) {
+      const auto named = schema.properties.find(view(key));
+      const bool is_named = named != schema.properties.end();
+      const Schema* member = is_named ? named->second.get() : schema.additional.get();
+      if (!member) continue;
+      const std::size_t before = errors.size();
+      check_member(view(key), value, *member, old);
+      if (errors.size() == before) continue;
+      const auto first = errors.begin() + static_cast<std::ptrdiff_t>(before);
+      told.push_back({is_named, is_named ? view(key) : "", before, {first, errors.end()}});
+    }
+    if (told.size() < 2) return;
+    std::ranges::sort(told, {}, [](const Told& each) {
+      return std::tuple(each.is_named, each.name, each.first);
+    });
+    for (const Told& each : told) errors.resize(errors.size() - each.errors.size());
+    for (Told& each : told) add_all(std::move(each.errors));
+  }
+
+  void check_member(std::string_view name, const Json& value, const Schema& schema,
+                    const JsonObject* old) {
+    const auto step = path_.member(name);
+    check(value, schema, old ? old->if_contains(name) : nullptr);
   }
 
   FieldPath path_;
@@ -318,7 +346,7 @@ bool blocks_rules(const FieldError& error) {
 
 std::vector<FieldError> validate(const Json& object, const Schema& schema, const Json* old) {
   SchemaCheck check;
-  check.check(object, schema);
+  check.check(object, schema, old);
   std::vector<FieldError> errors = std::move(check.errors);
   check_lists(object, schema, errors);
   if (errors.size() > kMostErrors) errors.resize(kMostErrors);
