@@ -150,7 +150,7 @@ void Controller::work(const std::stop_token& stop) {
   while (const std::optional<model::Key> key = queue_.take(stop)) {
     if (options_.right_of_way && options_.patience > Duration::zero())
       options_.right_of_way->give_way(turn, options_.patience, stop,
-                                      [&] { return can_wait(*key); });
+                                      [&] { return options_.can_wait(*key); });
     std::optional<RightOfWay::Urgent> urgent;
     if (options_.right_of_way && options_.is_urgent) urgent.emplace(*options_.right_of_way);
     const auto began = std::chrono::steady_clock::now();
@@ -162,10 +162,6 @@ void Controller::work(const std::stop_token& stop) {
     meters_->worked.observe(took);
     queue_.done(*key);
   }
-}
-
-bool Controller::can_wait(const model::Key& key) const {
-  return !options_.can_wait || options_.can_wait(key);
 }
 
 // The boundary that catches what a reconciler throws.

@@ -35,8 +35,8 @@ struct ControllerOptions {
   bool is_urgent = false;
   // How long it lets urgent ones go first before it has its turn; zero: never.
   Duration patience{};
-  // With which keys it does; empty: with all.
-  std::function<bool(const model::Key& key)> can_wait = {};
+  // With which keys it does.
+  std::function<bool(const model::Key& key)> can_wait = [](const model::Key&) { return true; };
   // Who is urgent; must outlive it. Null: nobody ever is.
   RightOfWay* right_of_way = nullptr;
   // What it does is counted there, under the names that people know from controller-runtime. Must
@@ -85,7 +85,6 @@ class Controller {
   struct Meters;
 
   void work(const std::stop_token& stop);
-  bool can_wait(const model::Key& key) const;
   void reconcile(const model::Key& key);
   void failed(const model::Key& key, const std::exception& error, bool is_expected = false);
   void resync(const std::stop_token& stop);

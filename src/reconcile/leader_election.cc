@@ -58,7 +58,8 @@ struct LeaderElection::Tenure {
   std::condition_variable_any changed;
   Moment renewed;
   bool is_lost = false;
-  bool is_over = false;  // `lead` has returned
+  bool is_taken = false;  // and that is how it was lost: somebody else holds it
+  bool is_over = false;   // `lead` has returned
 };
 
 LeaderElection::LeaderElection(client::Client& client, LeaderElectionOptions options)
@@ -92,7 +93,8 @@ bool LeaderElection::run(const std::function<void(const std::stop_token& lost)>&
   }
   is_leader_ = false;
   if (tenure.is_lost) {
-    log::warning("the lease was lost", {{"lease", options_.lease.text()}});
+    why_lost_ = tenure.is_taken ? "another process holds it now" : "it was not renewed in time";
+    log::warning("the lease was lost", {{"lease", options_.lease.text()}, {"reason", why_lost_}});
   } else {
     give_up();
   }
@@ -117,7 +119,7 @@ void LeaderElection::renew(Tenure& tenure, const std::stop_token& end) {
     const Attempt attempt = try_to_hold();
     const std::lock_guard lock(tenure.mutex);
     if (attempt == Attempt::held) tenure.renewed = began;
-    if (attempt == Attempt::refused) tenure.is_lost = true;
+    if (attempt == Attempt::refused && !tenure.is_lost) tenure.is_lost = tenure.is_taken = true;
     tenure.changed.notify_all();
     if (tenure.is_lost) return;
   }

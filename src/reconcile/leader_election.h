@@ -8,6 +8,7 @@
 #include <functional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "client/client.h"
@@ -35,6 +36,9 @@ class LeaderElection {
   bool run(const std::function<void(const std::stop_token& lost)>& lead,
            const std::stop_token& stop);
 
+  // For people, once run() has returned false.
+  std::string_view why_lost() const { return why_lost_; }
+
   bool is_leader() const { return is_leader_; }
   const std::string& identity() const { return options_.identity; }
 
@@ -53,6 +57,7 @@ class LeaderElection {
   client::Client& client_;
   LeaderElectionOptions options_;
   std::atomic<bool> is_leader_ = false;
+  std::string_view why_lost_;
   std::string seen_;  // resourceVersion of another's lease, and since when it has been the same
   std::chrono::steady_clock::time_point seen_since_;
 };

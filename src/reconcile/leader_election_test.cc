@@ -59,6 +59,7 @@ class Candidate {
     return has_kept_;
   }
   bool is_leader() const { return election_.is_leader(); }
+  std::string_view why_lost() const { return election_.why_lost(); }
 
  private:
   LeaderElection election_;
@@ -123,6 +124,7 @@ TEST_F(LeaderElectionTest, WhoFindsAnotherOnItsLeaseStops) {
   write_holder("usurper");
   EXPECT_TRUE(one.is_told_to_end());
   EXPECT_FALSE(one.join());
+  EXPECT_EQ(one.why_lost(), "another process holds it now");
   EXPECT_EQ(holder(), "usurper") << "what is not ours is not given up";
 }
 
@@ -191,6 +193,7 @@ TEST_F(LeaderElectionTest, WhoCannotRenewStopsBeforeOthersMayLead) {
   const auto told = std::chrono::steady_clock::now();
   EXPECT_GE(told - shut, 500ms);
   EXPECT_FALSE(one.join());
+  EXPECT_EQ(one.why_lost(), "it was not renewed in time");
   EXPECT_FALSE(one.is_leader());
   EXPECT_TRUE(two.leads());
 }

@@ -19,21 +19,27 @@ Duration pause_after(unsigned failures, const QueueOptions& options) {
   return std::min(pause, options.most_pause);
 }
 
+// One of these is not an urgent one's, if anybody else is due.
+constexpr unsigned kTurns = 8;
+
 }  // namespace
 
 void Queue::add(const model::Key& key) {
+  const Rank rank = rank_of(key);
   const std::lock_guard lock(mutex_);
-  add_locked(items_.try_emplace(key).first);
+  add_locked(find_or_make_locked(key, rank));
 }
 
 void Queue::add_after(const model::Key& key, Duration pause) {
+  const Rank rank = rank_of(key);
   const std::lock_guard lock(mutex_);
-  add_after_locked(items_.try_emplace(key).first, pause);
+  add_after_locked(find_or_make_locked(key, rank), pause);
 }
 
 Duration Queue::add_failed(const model::Key& key) {
+  const Rank rank = rank_of(key);
   const std::lock_guard lock(mutex_);
-  const auto item = items_.try_emplace(key).first;
+  const auto item = find_or_make_locked(key, rank);
   const Duration pause = jittered(pause_after(item->second.failures, options_));
   ++item->second.failures;
   if (options_.metrics.retried != nullptr) options_.metrics.retried->add();
@@ -53,7 +59,7 @@ std::optional<model::Key> Queue::take(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested()) {
     promote_due_locked();
-    if (!due_.empty()) return take_locked();
+    if (is_any_due_locked()) return take_locked();
     wait_locked(lock, stop);
   }
   // Whoever goes may have been woken for work that others must do now.
@@ -75,7 +81,17 @@ void Queue::done(const model::Key& key) {
 
 std::size_t Queue::size() const {
   const std::lock_guard lock(mutex_);
-  return due_.size();
+  return due_count_;
+}
+
+Rank Queue::rank_of(const model::Key& key) const {
+  return options_.rank_of ? options_.rank_of(key) : Rank::usual;
+}
+
+Queue::Items::iterator Queue::find_or_make_locked(const model::Key& key, Rank rank) {
+  const auto item = items_.try_emplace(key).first;
+  item->second.rank = rank;
+  return item;
 }
 
 void Queue::add_locked(Items::iterator item) {
@@ -109,19 +125,33 @@ void Queue::add_after_locked(Items::iterator item, Duration pause) {
 
 void Queue::enqueue_locked(Items::iterator item) {
   item->second.since = std::chrono::steady_clock::now();
-  due_.push_back(item);
+  due_[static_cast<std::size_t>(item->second.rank)].push_back(item);
+  ++due_count_;
   note_depth_locked();
 }
 
 void Queue::note_depth_locked() const {
   if (options_.metrics.depth != nullptr) {
-    options_.metrics.depth->set(static_cast<double>(due_.size()));
+    options_.metrics.depth->set(static_cast<double>(due_count_));
   }
 }
 
+// Of somebody who is due.
+Rank Queue::next_rank_locked() {
+  const auto is_due = [this](Rank rank) { return !due_[static_cast<std::size_t>(rank)].empty(); };
+  if (is_due(Rank::urgent)) {
+    const bool is_anybody_else = is_due(Rank::usual) || is_due(Rank::idle);
+    if (!is_anybody_else || ++turns_ % kTurns != 0) return Rank::urgent;
+  }
+  if (!is_due(behind_)) return behind_ == Rank::usual ? Rank::idle : Rank::usual;
+  return std::exchange(behind_, behind_ == Rank::usual ? Rank::idle : Rank::usual);
+}
+
 model::Key Queue::take_locked() {
-  const auto item = due_.front();
-  due_.pop_front();
+  auto& due = due_[static_cast<std::size_t>(next_rank_locked())];
+  const auto item = due.front();
+  due.pop_front();
+  --due_count_;
   note_depth_locked();
   item->second.is_queued = false;
   item->second.is_taken = true;
@@ -141,14 +171,14 @@ void Queue::promote_due_locked() {
 void Queue::wait_locked(std::unique_lock<std::mutex>& lock, const std::stop_token& stop) {
   if (!needs_timekeeper_locked()) {
     ++idle_;
-    changed_.wait(lock, stop, [this] { return !due_.empty() || needs_timekeeper_locked(); });
+    changed_.wait(lock, stop, [this] { return is_any_due_locked() || needs_timekeeper_locked(); });
     --idle_;
     return;
   }
   has_timekeeper_ = true;
   const Moment until = later_.begin()->first;
   clock_changed_.wait_until(lock, stop, until, [&] {
-    return !due_.empty() || later_.empty() || later_.begin()->first < until;
+    return is_any_due_locked() || later_.empty() || later_.begin()->first < until;
   });
   has_timekeeper_ = false;
 }
@@ -156,7 +186,7 @@ void Queue::wait_locked(std::unique_lock<std::mutex>& lock, const std::stop_toke
 // Each who takes a key wakes the next while there is something to do, so that one call for each
 // key is enough.
 void Queue::wake_one_locked() {
-  if (due_.empty() && !needs_timekeeper_locked()) return;
+  if (!is_any_due_locked() && !needs_timekeeper_locked()) return;
   if (idle_ > 0) {
     changed_.notify_one();
   } else if (has_timekeeper_) {

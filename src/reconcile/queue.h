@@ -7,14 +7,17 @@
 // Many workers wait here. A key wakes one of them; one at most watches the clock.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <stop_token>
+#include <utility>
 
 #include "base/clock.h"
 #include "metrics/registry.h"
@@ -30,16 +33,23 @@ struct QueueMetrics {
   metrics::Histogram* waited = nullptr;  // seconds from due to taken
 };
 
+// Who goes first of those that are due. Urgent ones do, and leave one turn in eight to the others;
+// those take turns, so that a thousand of one rank do not keep one of another waiting. In the order
+// of their coming within a rank.
+enum class Rank : std::uint8_t { urgent, usual, idle };
+
 struct QueueOptions {
   // The pause doubles with each failure of a key in a row. Jitter takes up to a tenth off it.
   Duration first_pause = std::chrono::milliseconds(5);
   Duration most_pause = std::chrono::seconds(1000);
   QueueMetrics metrics = {};
+  // Asked whenever a key is added, without a lock; what it was then counts. Empty: all are usual.
+  std::function<Rank(const model::Key& key)> rank_of = {};
 };
 
 class Queue {
  public:
-  explicit Queue(QueueOptions options = {}) : options_(options) {}
+  explicit Queue(QueueOptions options = {}) : options_(std::move(options)) {}
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
   ~Queue() = default;
@@ -69,15 +79,20 @@ class Queue {
   struct Item {
     bool is_queued = false;  // in due_, or to go there after done()
     bool is_taken = false;
+    Rank rank = Rank::usual;
     unsigned failures = 0;
     Moment since{};  // in due_
     std::optional<Later::iterator> later = {};
   };
 
+  Rank rank_of(const model::Key& key) const;
+  Items::iterator find_or_make_locked(const model::Key& key, Rank rank);
   void add_locked(Items::iterator item);
   void add_after_locked(Items::iterator item, Duration pause);
   void enqueue_locked(Items::iterator item);
   void note_depth_locked() const;
+  bool is_any_due_locked() const { return due_count_ > 0; }
+  Rank next_rank_locked();
   model::Key take_locked();
   void promote_due_locked();
   void wait_locked(std::unique_lock<std::mutex>& lock, const std::stop_token& stop);
@@ -92,7 +107,10 @@ class Queue {
   bool has_timekeeper_ = false;
   std::size_t idle_ = 0;  // who wait and are not the timekeeper
   Items items_;
-  std::deque<Items::iterator> due_;
+  std::array<std::deque<Items::iterator>, 3> due_;  // by rank
+  std::size_t due_count_ = 0;
+  unsigned turns_ = 0;         // taken while somebody was urgent
+  Rank behind_ = Rank::usual;  // whose turn it is where nobody is
   Later later_;
 };
 

@@ -4,9 +4,11 @@
 #include <atomic>
 #include <future>
 #include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace hearth::reconcile {
@@ -207,6 +209,60 @@ TEST(Queue, CountsWhatItDoes) {
   EXPECT_EQ(counted.added->value(), 2U);
   EXPECT_EQ(counted.retried->value(), 1U);
   EXPECT_EQ(counted.waited->count(), 2U);
+}
+
+// The rank is the name's first letter.
+Rank rank_by_name(const Key& key) {
+  if (key.name.starts_with('u')) return Rank::urgent;
+  return key.name.starts_with('i') ? Rank::idle : Rank::usual;
+}
+
+std::string take_all(Queue& queue) {
+  std::string order;
+  while (queue.size() > 0) {
+    const auto key = queue.take({});
+    order += key->name.front();
+    queue.done(*key);
+  }
+  return order;
+}
+
+TEST(Queue, UrgentOnesGoFirst) {
+  Queue queue({.rank_of = rank_by_name});
+  for (int i = 0; i < 3; ++i) queue.add({"team", fmt::format("i{}", i)});
+  queue.add({"team", "u0"});
+  queue.add({"team", "u1"});
+  EXPECT_EQ(queue.size(), 5U);
+  EXPECT_EQ(queue.take({})->name, "u0");
+  EXPECT_EQ(queue.take({})->name, "u1");
+  EXPECT_EQ(queue.take({})->name, "i0");
+}
+
+TEST(Queue, OthersAreNotStarvedByUrgentOnes) {
+  Queue queue({.rank_of = rank_by_name});
+  for (int i = 0; i < 16; ++i) queue.add({"team", fmt::format("u{}", i)});
+  queue.add({"team", "i"});
+  queue.add({"team", "a"});
+  EXPECT_EQ(take_all(queue), "uuuuuuuauuuuuuuiuu");
+}
+
+TEST(Queue, UsualAndIdleOnesTakeTurns) {
+  Queue queue({.rank_of = rank_by_name});
+  for (int i = 0; i < 4; ++i) queue.add({"team", fmt::format("i{}", i)});
+  for (int i = 0; i < 2; ++i) queue.add({"team", fmt::format("a{}", i)});
+  EXPECT_EQ(take_all(queue), "aiaiii");
+}
+
+TEST(Queue, TheRankIsThatOfTheLastTimeItWasAdded) {
+  Rank rank = Rank::idle;
+  Queue queue({.rank_of = [&](const Key& key) { return key == kA ? rank : Rank::usual; }});
+  queue.add(kA);
+  EXPECT_EQ(queue.take({}), kA);
+  rank = Rank::urgent;
+  queue.add(kA);  // comes when it is done
+  queue.add(kB);
+  queue.done(kA);
+  EXPECT_EQ(queue.take({}), kA);
 }
 
 }  // namespace
