@@ -4,19 +4,18 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/on_failure.h"
 #include "linux/cgroup_folder_internal.h"
+#include "linux/cgroup_spares_internal.h"
 
 namespace hearth::linux {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kFreezeTime = 2s;
 constexpr Duration kKillTime = 1s;
 // For processes that were reaped already but not yet let go of by the kernel.
 constexpr Duration kSettleTime = 200ms;
@@ -24,7 +23,6 @@ constexpr Duration kSettleTime = 200ms;
 constexpr const char* kLimited = "limited";
 constexpr const char* kServing = "serving";
 constexpr const char* kProcs = "cgroup.procs";
-constexpr const char* kTasks = "tasks";  // v1 only
 
 bool contains(const std::vector<std::string>& list, std::string_view word) {
   return std::ranges::find(list, word) != list.end();
@@ -86,136 +84,24 @@ Fd make_path_despite_others(const CgroupHierarchy& hierarchy,
   }
 }
 
-std::uint64_t number_in(int dir_fd, const std::string& file) {
-  const std::string text = read_cgroup_file(dir_fd, file);
-  std::uint64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
-
 }  // namespace
 
-Cgroup::Cgroup(std::vector<Leaf> leaves) : leaves_(std::move(leaves)) {}
-
-const Cgroup::Leaf* Cgroup::find_v2() const {
-  const auto v2 = std::ranges::find_if(leaves_, [](const Leaf& leaf) { return leaf.hierarchy.v2; });
-  return v2 == leaves_.end() ? nullptr : &*v2;
-}
-
-int Cgroup::v2_dir_fd() const {
-  const Leaf* v2 = find_v2();
-  return v2 == nullptr ? -1 : v2->limited_dir();
-}
-
-int Cgroup::serving_dir_fd() const {
-  const Leaf* v2 = find_v2();
-  if (v2 == nullptr) return -1;
-  return v2->serving ? v2->serving.get() : v2->dir.get();
-}
-
-bool Cgroup::v2_limits() const {
-  const Leaf* v2 = find_v2();
-  return v2 != nullptr && v2->limited;
-}
-
-std::vector<Fd> Cgroup::open_join_files() const {
-  std::vector<Fd> files;
-  for (const Leaf& leaf : leaves_) {
-    if (!leaf.hierarchy.v2) files.push_back(open_at(leaf.dir.get(), kTasks, O_WRONLY));
-  }
-  return files;
-}
-
-const Cgroup::Leaf* Cgroup::find_leaf(std::string_view controller) const {
-  for (const Leaf& leaf : leaves_) {
-    if (contains(leaf.hierarchy.controllers, controller)) return &leaf;
-  }
-  return nullptr;
-}
-
-void Cgroup::set_limits(const CgroupLimits& limits) {
-  for (const Leaf& leaf : leaves_)
-    apply(leaf, leaf.hierarchy.v2 ? v2_settings(limits) : v1_settings(limits));
-}
-
-void Cgroup::lift_io_limits(const std::string& device) {
-  const CgroupIoLimits none{.device = device};
-  for (const Leaf& leaf : leaves_)
-    apply(leaf, leaf.hierarchy.v2 ? v2_io_settings(none) : v1_io_settings(none));
-}
-
-void Cgroup::apply(const Leaf& leaf, const std::vector<CgroupSetting>& settings) {
-  for (const CgroupSetting& setting : settings) {
-    if (!contains(leaf.hierarchy.controllers, setting.controller)) continue;
-    if (setting.optional && !has_cgroup_file(leaf.limited_dir(), setting.file)) continue;
-    write_file_at(leaf.limited_dir(), setting.file, setting.text);
-  }
-}
-
-void Cgroup::freeze() {
-  const Leaf* leaf = find_v2();
-  const int v2 = leaf == nullptr ? -1 : leaf->dir.get();
-  const Leaf* v1 = find_leaf("freezer");
-  if (v2 < 0 && v1 == nullptr) fail(Code::unavailable, "this host has no cgroup freezer");
-  if (v2 >= 0) {
-    write_file_at(v2, "cgroup.freeze", "1");
-  } else {
-    write_file_at(v1->dir.get(), "freezer.state", "FROZEN");
-  }
-
-  Backoff backoff;
-  const Deadline deadline = Deadline::after(kFreezeTime);
-  while (!frozen()) {
-    if (deadline.passed()) break;
-    backoff.wait();
-  }
-  if (frozen()) return;
-  thaw();
-  fail(Code::timeout, "freeze a cgroup: not every process in it would stop");
-}
-
-bool Cgroup::frozen() const {
-  if (const Leaf* v2 = find_v2())
-    return flat_keyed_value(read_cgroup_file(v2->dir.get(), "cgroup.events"), "frozen") == 1;
-  const Leaf* v1 = find_leaf("freezer");
-  return v1 != nullptr && read_cgroup_file(v1->dir.get(), "freezer.state") == "FROZEN\n";
-}
-
-void Cgroup::thaw() {
-  if (const Leaf* v2 = find_v2()) {
-    write_file_at(v2->dir.get(), "cgroup.freeze", "0");
-  } else if (const Leaf* v1 = find_leaf("freezer")) {
-    write_file_at(v1->dir.get(), "freezer.state", "THAWED");
-  } else {
-    fail(Code::unavailable, "this host has no cgroup freezer");
-  }
-}
-
-CgroupUsage Cgroup::usage() const {
-  CgroupUsage usage;
-  if (const Leaf* memory = find_leaf("memory")) {
-    const int dir = memory->limited_dir();
-    const bool v2 = memory->hierarchy.v2;
-    usage.memory_bytes = number_in(dir, v2 ? "memory.current" : "memory.usage_in_bytes");
-    // memory.peak: Linux 5.19.
-    usage.memory_peak_bytes = number_in(dir, v2 ? "memory.peak" : "memory.max_usage_in_bytes");
-    usage.oom_kills = flat_keyed_value(
-        read_cgroup_file(dir, v2 ? "memory.events" : "memory.oom_control"), "oom_kill");
-  }
-  if (const Leaf* pids = find_leaf("pids")) {
-    usage.pids = number_in(pids->limited_dir(), "pids.current");
-  }
-  // A v2 cgroup knows its CPU time even without the controller.
-  if (const int v2 = v2_dir_fd(); v2 >= 0) {
-    usage.cpu_usec = flat_keyed_value(read_cgroup_file(v2, "cpu.stat"), "usage_usec");
-  } else if (const Leaf* cpu = find_leaf("cpu")) {
-    usage.cpu_usec = number_in(cpu->dir.get(), "cpuacct.usage") / 1000;
-  }
-  return usage;
-}
-
 CgroupTree::CgroupTree(std::string name, std::vector<Corner> corners)
-    : name_(std::move(name)), corners_(std::move(corners)) {}
+    : name_(std::move(name)), corners_(std::move(corners)) {
+  // Beside a v2 that is only for births and kills; and those two controllers tell what is clean.
+  const bool is_hybrid = !v2_limits() && std::ranges::any_of(corners_, [](const Corner& corner) {
+    return corner.hierarchy.v2;
+  });
+  if (!is_hybrid || !limits_memory() || !limits_pids()) return;
+  std::vector<int> folders;
+  for (const Corner& corner : corners_)
+    if (corner.can_be_kept()) folders.push_back(corner.dir.get());
+  spares_ = std::make_unique<CgroupSpares>(std::move(folders));
+  spares_->remove_all();
+}
+
+CgroupTree::CgroupTree(CgroupTree&&) noexcept = default;
+CgroupTree::~CgroupTree() = default;
 
 CgroupTree CgroupTree::open(const std::string& name) {
   const std::vector<std::string> parts = name_parts(name);
@@ -302,18 +188,24 @@ Cgroup CgroupTree::create(const std::string& id, const CgroupLimits& limits, uid
     for (const Corner* corner : made) kill_and_remove_cgroup_folder(corner->dir.get(), id);
   });
   std::vector<Cgroup::Leaf> leaves;
+  // Whoever leaves a limit as it is wants a leaf that has none.
+  const bool sets_all = limits.memory_bytes != 0 && limits.cpu_millis != 0 && limits.pids != 0;
+  const bool is_spare = spares_ && sets_all && spares_->take(id);
+  for (const Corner& corner : corners_)
+    if (is_spare && corner.can_be_kept()) made.push_back(&corner);
   for (const Corner& corner : corners_) {
     if (corner.hierarchy.on_demand && !limits.io.any()) continue;
-    if (!make_cgroup_folder(corner.dir.get(), id)) {
+    const bool is_there = is_spare && corner.can_be_kept();
+    if (!is_there && !make_cgroup_folder(corner.dir.get(), id)) {
       fail(Code::already_exists, "cgroup '{}/{}' exists", name_, id);
     }
-    made.push_back(&corner);
+    if (!is_there) made.push_back(&corner);
     leaves.push_back({.hierarchy = corner.hierarchy, .dir = open_folder(corner.dir.get(), id)});
     if (corner.hierarchy.v2 && !corner.hierarchy.controllers.empty())
       Cgroup::divide(leaves.back(), owner);
   }
   Cgroup cgroup(std::move(leaves));
-  cgroup.set_limits(limits);
+  is_spare ? cgroup.replace_limits(limits) : cgroup.set_limits(limits);
   undo.release();
   return cgroup;
 }
@@ -348,9 +240,17 @@ std::vector<std::string> CgroupTree::list() const {
 
 void CgroupTree::remove(const std::string& id) {
   check_id(id);
-  std::vector<const Corner*> left;
-  left.reserve(corners_.size());
-  for (const Corner& corner : corners_) left.push_back(&corner);
+  std::vector<const Corner*> first;
+  std::vector<const Corner*> rest;
+  for (const Corner& corner : corners_) (corner.hierarchy.v2 ? first : rest).push_back(&corner);
+  // What is in v2 no more is nowhere any more.
+  remove_from(std::move(first), id);
+  if (spares_ && spares_->keep(id))
+    std::erase_if(rest, [](const Corner* corner) { return corner->can_be_kept(); });
+  remove_from(std::move(rest), id);
+}
+
+void CgroupTree::remove_from(std::vector<const Corner*> left, const std::string& id) {
   Backoff backoff;
   const Deadline deadline = Deadline::after(kKillTime);
   while (true) {
@@ -369,6 +269,7 @@ void CgroupTree::remove_tree() {
   if (const auto ids = list(); !ids.empty()) {
     fail(Code::conflict, "cgroup '{}' still holds '{}'", name_, ids.front());
   }
+  if (spares_) spares_->remove_all();
   const std::vector<std::string> parts = name_parts(name_);
   const Deadline deadline = Deadline::after(kSettleTime);
   for (const auto& [hierarchy, dir] : corners_) {

@@ -5,7 +5,7 @@
 // and are not.
 //   v2 controllers   one folder with two in it, "limited" and "serving"
 //   hybrid           v1 limits whoever joins; v2 is for being born into, killing and freezing, and
-//                    both kinds live in one folder of it
+//                    both kinds live in one folder of it; see cgroup_spares_internal.h
 //
 // Leaves belong to the kernel, not to these objects: they outlive the process that made them, so
 // that its next life can find() them. All calls block briefly; a CgroupTree may be used by many
@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,17 +25,6 @@
 #include "linux/fd.h"
 
 namespace hearth::linux {
-
-// 0 where the host does not say.
-struct CgroupUsage {
-  std::uint64_t memory_bytes = 0;
-  std::uint64_t memory_peak_bytes = 0;
-  std::uint64_t cpu_usec = 0;
-  std::uint64_t pids = 0;
-  std::uint64_t oom_kills = 0;
-  std::uint64_t read_bytes = 0;  // from disks; v2 only
-  std::uint64_t written_bytes = 0;
-};
 
 // Move-only. Destruction leaves the leaf where it is: CgroupTree::remove() takes it away.
 class Cgroup {
@@ -48,7 +38,6 @@ class Cgroup {
 
   // The same for those that serve.
   int serving_dir_fd() const;
-
   // Whether it is v2 that limits: then being in serving_dir_fd() is not enough.
   bool v2_limits() const;
 
@@ -87,14 +76,22 @@ class Cgroup {
   explicit Cgroup(std::vector<Leaf> leaves);
   static void divide(Leaf& leaf, uid_t owner);
   static void apply(const Leaf& leaf, const std::vector<CgroupSetting>& settings);
+  void replace_limits(const CgroupLimits& limits);
   const Leaf* find_v2() const;
   const Leaf* find_leaf(std::string_view controller) const;
 
   std::vector<Leaf> leaves_;
 };
 
+class CgroupSpares;
 class CgroupTree {
  public:
+  CgroupTree(const CgroupTree&) = delete;
+  CgroupTree& operator=(const CgroupTree&) = delete;
+  CgroupTree(CgroupTree&&) noexcept;
+  CgroupTree& operator=(CgroupTree&&) = delete;
+  ~CgroupTree();
+
   // Creates what is missing of the folder `name` ("hearth/1a2b3c4d") and, on v2, hands controllers
   // down to it as far as the host lets us. Throws Error(unavailable) when there is no hierarchy to
   // write to, Error(invalid) for a name that leaves its place ("..", "/x").
@@ -110,10 +107,9 @@ class CgroupTree {
   std::string describe() const;
 
   // One leaf per hierarchy with its limits set, or nothing at all. Throws Error(already_exists) for
-  // an id that is present in any hierarchy (a leaf is never used twice: on v2, what is born into a
-  // killed cgroup dies at birth) and Error(unavailable), naming the controller, for a limit that
-  // this host cannot enforce. `owner` is the user who may let processes be born from the serving
-  // part into the limited one, and nothing else.
+  // an id that is present in any hierarchy and Error(unavailable), naming the controller, for a
+  // limit that this host cannot enforce. `owner` is the user who may let processes be born from the
+  // serving part into the limited one, and nothing else.
   Cgroup create(const std::string& id, const CgroupLimits& limits, uid_t owner = 0);
 
   // Throws as create() does.
@@ -138,13 +134,17 @@ class CgroupTree {
   struct Corner {
     CgroupHierarchy hierarchy;
     Fd dir;  // our folder
+
+    bool can_be_kept() const { return !hierarchy.v2 && !hierarchy.on_demand; }
   };
 
   CgroupTree(std::string name, std::vector<Corner> corners);
   bool has_controller(std::string_view controller) const;
+  void remove_from(std::vector<const Corner*> left, const std::string& id);
 
   std::string name_;
   std::vector<Corner> corners_;
+  std::unique_ptr<CgroupSpares> spares_;  // of what can_be_kept(); or none
 };
 
 }  // namespace hearth::linux

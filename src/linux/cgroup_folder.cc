@@ -81,7 +81,10 @@ bool has_cgroup_file(int dir_fd, const std::string& file) {
   return ::faccessat(dir_fd, file.c_str(), F_OK, 0) == 0;
 }
 
-std::vector<std::string> list_cgroup_folders(int dir_fd) {
+namespace {
+
+template <typename F>
+std::vector<std::string> list_folders(int dir_fd, F is_wanted) {
   Fd fd = open_at(dir_fd, ".", O_RDONLY | O_DIRECTORY);
   const std::unique_ptr<DIR, int (*)(DIR*)> dir(::fdopendir(fd.get()), ::closedir);
   if (!dir) throw_errno("list a cgroup folder");
@@ -89,9 +92,22 @@ std::vector<std::string> list_cgroup_folders(int dir_fd) {
 
   std::vector<std::string> names;
   while (const dirent* entry = ::readdir(dir.get())) {
-    if (entry->d_type == DT_DIR && entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+    if (entry->d_type == DT_DIR && is_wanted(std::string_view(entry->d_name)))
+      names.emplace_back(entry->d_name);
   }
   return names;
+}
+
+}  // namespace
+
+std::vector<std::string> list_cgroup_folders(int dir_fd) {
+  return list_folders(dir_fd, [](std::string_view name) { return !name.starts_with('.'); });
+}
+
+std::vector<std::string> list_hidden_cgroup_folders(int dir_fd) {
+  return list_folders(dir_fd, [](std::string_view name) {
+    return name.starts_with('.') && name != "." && name != "..";
+  });
 }
 
 bool make_cgroup_folder(int dir_fd, const std::string& name) {

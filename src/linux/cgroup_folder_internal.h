@@ -1,4 +1,5 @@
-// Folders of the cgroup file system: made, read, emptied by force, removed. Private to cgroup.cc.
+// Folders of the cgroup file system: made, read, emptied by force, removed. Private to
+// cgroup.cc and cgroup_spares.cc.
 #pragma once
 
 #include <string>
@@ -28,6 +29,8 @@ bool has_cgroup_file(int dir_fd, const std::string& file);
 
 // The names of the folders in a folder, without those that begin with '.', unsorted.
 std::vector<std::string> list_cgroup_folders(int dir_fd);
+// Those.
+std::vector<std::string> list_hidden_cgroup_folders(int dir_fd);
 
 // True when it was made, false when it was there.
 bool make_cgroup_folder(int dir_fd, const std::string& name);

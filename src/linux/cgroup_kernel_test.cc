@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <thread>
 
 #include "base/error.h"
@@ -144,6 +145,113 @@ TEST_F(CgroupTest, RemoveKillsWhatLivesInHierarchiesWithoutKill) {
   tree_->remove("v1only");
 
   EXPECT_EQ(wait_for_child(pid), -SIGKILL);
+}
+
+// Whether a new unit gets v1 leaves that another one had, and which of them. Inodes tell.
+class CgroupSpareTest : public CgroupTest {
+ protected:
+  const CgroupLimits some_{.memory_bytes = std::uint64_t{64} << 20, .cpu_millis = 1000, .pids = 32};
+
+  void SetUp() override {
+    CgroupTest::SetUp();
+    if (IsSkipped()) return;
+    if (tree_->v2_limits() || tree_->create("look", some_).v2_dir_fd() < 0 || !has_v1())
+      GTEST_SKIP() << "needs v1 controllers beside cgroup v2";
+    tree_->remove("look");
+  }
+
+  // Of its memory leaf.
+  ino_t inode_of(const std::string& id) const {
+    struct stat status{};
+    EXPECT_EQ(::stat(fmt::format("{}/{}/{}", memory_mount(), name_, id).c_str(), &status), 0);
+    return status.st_ino;
+  }
+  static std::string memory_mount() {
+    for (const CgroupHierarchy& hierarchy :
+         find_cgroup_hierarchies(read_file("/proc/thread-self/mountinfo", 16 << 20)))
+      if (!hierarchy.v2 && std::ranges::count(hierarchy.controllers, "memory") != 0)
+        return hierarchy.mount_point;
+    return {};
+  }
+  static bool has_v1() { return !memory_mount().empty(); }
+  std::string read(const std::string& id, const char* file) const {
+    return read_file(fmt::format("{}/{}/{}/{}", memory_mount(), name_, id, file));
+  }
+};
+
+TEST_F(CgroupSpareTest, ACleanLeafServesAgainWithTheLimitsOfTheNext) {
+  Cgroup first = tree_->create("first", some_);
+  const ino_t inode = inode_of("first");
+  const pid_t pid = start_in(first, [] { return 0; });
+  EXPECT_EQ(wait_for_child(pid), 0);
+  tree_->remove("first");
+  EXPECT_TRUE(tree_->list().empty());
+
+  CgroupLimits more = some_;
+  more.memory_bytes *= 2;
+  more.pids = 7;
+  const Cgroup second = tree_->create("second", more);
+  EXPECT_EQ(inode_of("second"), inode);
+  EXPECT_EQ(read("second", "memory.limit_in_bytes"), fmt::format("{}\n", more.memory_bytes));
+  EXPECT_EQ(second.usage().pids, 0U);
+  EXPECT_LT(second.usage().memory_peak_bytes, std::uint64_t{1} << 20);
+  EXPECT_LT(second.usage().cpu_usec, 1000U) << "what the one before used is not its";
+  // And less again.
+  tree_->remove("second");
+  tree_->create("third", some_);
+  EXPECT_EQ(inode_of("third"), inode);
+  EXPECT_EQ(read("third", "memory.limit_in_bytes"), fmt::format("{}\n", some_.memory_bytes));
+}
+
+TEST_F(CgroupSpareTest, WhoLeavesALimitAsItIsGetsANewLeaf) {
+  tree_->create("first", some_);
+  const ino_t inode = inode_of("first");
+  tree_->remove("first");
+  tree_->create("second", {.pids = 5});
+  EXPECT_NE(inode_of("second"), inode);
+}
+
+TEST_F(CgroupSpareTest, WhatRanOutOfMemoryDoesNotServeAgain) {
+  const Cgroup first = tree_->create("first", some_);
+  const ino_t inode = inode_of("first");
+  const pid_t pid = start_in(first, [] {
+    std::vector<char> much(std::size_t{256} << 20, 'x');
+    return much[much.size() / 2] == 'x' ? 0 : 1;
+  });
+  EXPECT_EQ(wait_for_child(pid), -SIGKILL);
+  tree_->remove("first");
+  const Cgroup second = tree_->create("second", some_);
+  EXPECT_NE(inode_of("second"), inode);
+  EXPECT_EQ(second.usage().oom_kills, 0U);
+}
+
+TEST_F(CgroupSpareTest, WhatHasChargesLeftDoesNotServeAgain) {
+  const std::string path = testing::TempDir() + unique_name("charged");
+  const Cgroup first = tree_->create("first", some_);
+  const ino_t inode = inode_of("first");
+  const pid_t pid = start_in(first, [&] {
+    const Fd file = open_at(AT_FDCWD, path, O_WRONLY | O_CREAT, 0600);
+    write_all(file.get(), std::string(std::size_t{8} << 20, 'x'));
+    return 0;
+  });
+  wait_for_child(pid);
+  tree_->remove("first");
+  tree_->create("second", some_);
+  EXPECT_NE(inode_of("second"), inode) << "the pages of that file are charged to it";
+  ::unlink(path.c_str());
+}
+
+TEST_F(CgroupSpareTest, NothingIsLeftOfThem) {
+  tree_->create("first", some_);
+  tree_->remove("first");
+  {
+    const CgroupTree another_life = CgroupTree::open(name_);
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(memory_mount() + "/" + name_))
+    EXPECT_FALSE(entry.is_directory()) << entry.path();
+  // Its name may be gone meanwhile.
+  const Cgroup second = tree_->create("second", some_);
+  EXPECT_EQ(tree_->list(), std::vector<std::string>{"second"});
 }
 
 TEST_F(CgroupTest, RemoveTakesFoldersMadeInsideWithIt) {

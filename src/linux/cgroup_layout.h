@@ -72,4 +72,15 @@ std::uint64_t flat_keyed_value(std::string_view text, std::string_view key);
 // The words of a line such as "cpu memory pids\n".
 std::vector<std::string> split_words(std::string_view text, char separator = ' ');
 
+// 0 where the host does not say.
+struct CgroupUsage {
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t memory_peak_bytes = 0;
+  std::uint64_t cpu_usec = 0;
+  std::uint64_t pids = 0;
+  std::uint64_t oom_kills = 0;
+  std::uint64_t read_bytes = 0;  // from disks; v2 only
+  std::uint64_t written_bytes = 0;
+};
+
 }  // namespace hearth::linux

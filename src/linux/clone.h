@@ -19,7 +19,7 @@
 namespace hearth::linux {
 
 struct CloneRequest {
-  std::uint64_t namespaces = 0;  // CLONE_NEW...
+  std::uint64_t namespaces = 0;  // CLONE_NEW..., and CLONE_FILES to share descriptors
   int cgroup_fd = -1;            // a v2 cgroup to be born into, or -1
   void (*run)(void*) = nullptr;  // must not return
   void* argument = nullptr;      // must outlive the child's life in our memory

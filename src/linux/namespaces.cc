@@ -45,8 +45,9 @@ Fd make_user_namespace(IdRange range) {
 
 Fd make_user_namespace(IdMap users, IdMap groups) {
   // unshare(2) of a user namespace is refused to a process with threads, and a fork would copy our
-  // page tables.
-  const ClonedChild child = clone_child({.namespaces = CLONE_NEWUSER, .run = wait_to_be_killed});
+  // page tables. A copy of our descriptors, thousands of them, would take as long as all the rest.
+  const ClonedChild child =
+      clone_child({.namespaces = CLONE_NEWUSER | CLONE_FILES, .run = wait_to_be_killed});
   Fd userns;
   std::exception_ptr failure;
   try {
