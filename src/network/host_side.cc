@@ -145,12 +145,24 @@ std::string HostSide::create_pair(int netns_fd, std::uint32_t index, std::uint32
   fail(Code::unavailable, "network slot {}: every name for its link is taken", index);
 }
 
+// Without an address the link would still have a route for multicast, and the kernel goes through
+// the routes of all links whenever one comes or goes (Linux 6.18, net/ipv6/route.c,
+// rt6_sync_down_dev).
+void HostSide::keep_ipv6_off(const std::string& link) {
+  try {
+    linux::write_file(fmt::format("/proc/sys/net/ipv6/conf/{}/disable_ipv6", link), "1");
+  } catch (const Error&) {
+    // The host has no IPv6; or it does not let us, and then at least no address.
+    route_.no_ipv6_address(link);
+  }
+}
+
 std::string HostSide::connect(int netns_fd, std::uint32_t index, const Cidr& pool) {
   const std::uint32_t address = address_of(pool, index);
   const std::lock_guard lock(mutex_);
   const std::string link = create_pair(netns_fd, index, address);
   OnFailure disconnect([&] { route_.delete_link(link); });
-  route_.no_ipv6_address(link);  // in time: it has no carrier before the other end is up
+  keep_ipv6_off(link);  // in time: it has no carrier before the other end is up
   // The route by a link that is still dying gives way.
   route_.replace_route(address_text(address) + "/32",
                        {.link = link, .source = address_text(gateway_of(pool))});

@@ -50,6 +50,7 @@ class HostSide {
   Cidr claim_any(const std::vector<Cidr>& candidates, const Used& used,
                  std::optional<std::uint32_t> not_in_it);
   Cidr claim_wanted(const std::string& wanted, const Used& used);
+  void keep_ipv6_off(const std::string& link);
   std::string create_pair(int netns_fd, std::uint32_t index, std::uint32_t address);
 
   const Names names_;

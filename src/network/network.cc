@@ -106,7 +106,7 @@ Slot Network::State::adopt(std::uint32_t index, const Policy& policy) {
       index < slots_ ? left_behind_->find(address_of(spec_.pool, index)) : left_behind_->end();
   if (found == left_behind_->end()) fail(Code::not_found, "network slot {} has no link", index);
   move(living_[index] = {.link = found->second}, policy,
-       shelves_.find(policy, has_twin(index, policy)));
+       shelves_.find(policy, [&] { return has_twin(index, policy); }));
   return slot(index, found->second);
 }
 
@@ -196,7 +196,7 @@ void Network::State::commit(linux::NftBatch& batch, const std::string& what) {
 }
 
 void Network::State::change(std::uint32_t index, Living& living, const Policy& policy) {
-  const Place place = shelves_.find(policy, has_twin(index, policy));
+  const Place place = shelves_.find(policy, [&] { return has_twin(index, policy); });
   linux::NftBatch batch(spec_.name);
   if (place.kind == Place::Kind::shelf && shelves_.is_free(place.shelf))
     put_shelf(batch, spec_, place.shelf, policy);

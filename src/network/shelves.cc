@@ -2,13 +2,13 @@
 
 namespace hearth::network {
 
-Place Shelves::find(const Policy& policy, bool has_twin) const {
+Place Shelves::find(const Policy& policy, const std::function<bool()>& has_twin) const {
   if (policy.mode == Mode::none) return {};
   const auto on = [](unsigned shelf) { return Place{.kind = Place::Kind::shelf, .shelf = shelf}; };
   const Place own{.kind = Place::Kind::own_chain};
   for (unsigned shelf = 0; shelf < kShelves; ++shelf)
     if (!is_free(shelf) && shelves_[shelf].policy == policy) return on(shelf);
-  if (!has_twin || !policy.open.empty()) return own;
+  if (!policy.open.empty() || !has_twin()) return own;
   for (unsigned shelf = 0; shelf < kShelves; ++shelf)
     if (is_free(shelf)) return on(shelf);
   return own;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 
 #include "network/policy.h"
 #include "network/table.h"
@@ -16,8 +17,9 @@ class Shelves {
   Shelves() { shelves_[0] = {.policy = {.mode = Mode::world}, .users = 1}; }
 
   // For a sandbox with this policy. A shelf is taken for the second one: `has_twin`, if somebody
-  // else has it. Policies that open neighbours are not shared, since neighbours come and go.
-  Place find(const Policy& policy, bool has_twin) const;
+  // else has it; asked only where that counts. Policies that open neighbours are not shared, since
+  // neighbours come and go.
+  Place find(const Policy& policy, const std::function<bool()>& has_twin) const;
 
   bool is_free(unsigned shelf) const { return shelves_.at(shelf).users == 0; }
   const Policy& policy(unsigned shelf) const { return shelves_.at(shelf).policy; }
