@@ -4,6 +4,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -272,6 +273,45 @@ TEST(Workers, KeepAHandlerThatBlocksOffTheConnectionsThread) {
   EXPECT_TRUE(slow.read_response().ends_with("at last"));
   slow.send("GET /fail HTTP/1.1\r\nHost: h\r\n\r\n");
   EXPECT_TRUE(slow.read_response().starts_with("HTTP/1.1 409 "));
+}
+
+TEST(Workers, WorkAFewAtOnceBesidesThoseWhoWait) {
+  Workers workers(4, 256, /*at_once=*/1);
+  std::latch waiting{1};
+  std::latch release{1};
+  std::atomic<int> working = 0;
+  std::atomic<int> most = 0;
+  Router router;
+  router.add("GET", "/wait",
+             [&](const Request&) {
+               const Workers::Aside aside;
+               const Workers::Aside again;
+               waiting.count_down();
+               release.wait();
+               return text_response(200, "at last");
+             },
+             {.workers = &workers});
+  router.add("GET", "/hello",
+             [&](const Request&) {
+               most = std::max(most.load(), ++working);
+               std::this_thread::sleep_for(std::chrono::milliseconds(2));
+               --working;
+               return text_response(200, "hello");
+             },
+             {.workers = &workers});
+  Server server({}, std::move(router));
+  server.start();
+  RawClient slow(server.port());
+  slow.send("GET /wait HTTP/1.1\r\nHost: h\r\n\r\n");
+  waiting.wait();
+
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 6; ++i) clients.push_back(std::make_unique<RawClient>(server.port()));
+  for (const auto& each : clients) each->send(kGet);
+  for (const auto& each : clients) EXPECT_TRUE(each->read_response().ends_with("hello"));
+  EXPECT_EQ(most, 1);
+  release.count_down();
+  EXPECT_TRUE(slow.read_response().ends_with("at last"));
 }
 
 TEST(Workers, AFullQueueIsSaidAtOnce) {

@@ -23,28 +23,46 @@ namespace asio = boost::asio;
 struct Workers::State {
   void serve();
   bool push(std::function<void()> job);
+  void step_aside();
+  void come_back();
+
+  // With the lock held.
+  bool may_begin() const { return !queue.empty() && (at_once == 0 || working < at_once); }
 
   std::size_t queue_limit = 0;
+  unsigned at_once = 0;
   std::mutex mutex;  // guards what follows
   std::condition_variable changed;
   std::deque<std::function<void()>> queue;
+  unsigned working = 0;
   bool closing = false;
 
   std::vector<std::jthread> threads;
 };
 
+namespace {
+
+thread_local Workers::State* employer = nullptr;  // of this thread; null: none
+thread_local unsigned asides = 0;                 // one within the other; the first one counts
+
+}  // namespace
+
 void Workers::State::serve() {
   name_thread("worker");
+  employer = this;
+  std::unique_lock lock(mutex);
   while (true) {
-    std::function<void()> job;
-    {
-      std::unique_lock lock(mutex);
-      changed.wait(lock, [this] { return closing || !queue.empty(); });
-      if (queue.empty()) return;
-      job = std::move(queue.front());
-      queue.pop_front();
-    }
+    changed.wait(lock, [this] { return may_begin() || (closing && queue.empty()); });
+    if (queue.empty()) return;
+    std::function<void()> job = std::move(queue.front());
+    queue.pop_front();
+    ++working;
+    lock.unlock();
     job();
+    job = nullptr;
+    lock.lock();
+    --working;
+    if (closing && queue.empty()) changed.notify_all();
   }
 }
 
@@ -53,13 +71,39 @@ bool Workers::State::push(std::function<void()> job) {
     const std::lock_guard lock(mutex);
     if (queue.size() >= queue_limit) return false;
     queue.push_back(std::move(job));
+    // Who works looks for more when he is done.
+    if (!may_begin()) return true;
   }
   changed.notify_one();
   return true;
 }
 
-Workers::Workers(unsigned threads, std::size_t queue_limit) : state_(std::make_unique<State>()) {
+void Workers::State::step_aside() {
+  {
+    const std::lock_guard lock(mutex);
+    --working;
+    if (!may_begin()) return;
+  }
+  changed.notify_one();
+}
+
+void Workers::State::come_back() {
+  const std::lock_guard lock(mutex);
+  ++working;
+}
+
+Workers::Aside::Aside() {
+  if (employer && asides++ == 0) employer->step_aside();
+}
+
+Workers::Aside::~Aside() {
+  if (employer && --asides == 0) employer->come_back();
+}
+
+Workers::Workers(unsigned threads, std::size_t queue_limit, unsigned at_once)
+    : state_(std::make_unique<State>()) {
   state_->queue_limit = queue_limit;
+  state_->at_once = at_once;
   for (unsigned i = 0; i < threads; ++i) {
     state_->threads.emplace_back([state = state_.get()] { state->serve(); });
   }

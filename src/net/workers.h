@@ -18,9 +18,13 @@ namespace hearth::net {
 
 class Workers {
  public:
+  struct State;
+
   // `queue_limit`: how much work may wait for a thread. More would only wait longer than its
-  // client does.
-  explicit Workers(unsigned threads, std::size_t queue_limit = 256);
+  // client does. `at_once`: how many of the threads work at the same time, besides those that have
+  // stepped aside; 0: all. With more than a few to a processor they only get in each other's way,
+  // and what came first ends last.
+  explicit Workers(unsigned threads, std::size_t queue_limit = 256, unsigned at_once = 0);
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
   // Waits for what was begun and what was queued.
@@ -46,6 +50,16 @@ class Workers {
     }
   }
 
+  // As long as it lives, this thread waits for something: another may work in its place. On threads
+  // that are none of any Workers it does nothing.
+  class Aside {
+   public:
+    Aside();
+    Aside(const Aside&) = delete;
+    Aside& operator=(const Aside&) = delete;
+    ~Aside();
+  };
+
  private:
   template <typename F>
   static void attempt(F& work, std::exception_ptr& failure) {
@@ -58,7 +72,6 @@ class Workers {
   // `task` must not throw.
   boost::asio::awaitable<void> perform(std::function<void()> task);
 
-  struct State;
   std::unique_ptr<State> state_;
 };
 
