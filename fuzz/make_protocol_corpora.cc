@@ -54,6 +54,7 @@ void write_guest(const Corpus& corpus) {
   assignment.cpus = {0, 1};
   assignment.ulimits = {{.resource = RLIMIT_NOFILE, .soft = 7, .hard = 9}};
   assignment.disk = true;
+  assignment.read_only_root = true;
   assignment.attachments = {{.target = "/data"}, {.target = "/key", .folder = false}};
   corpus.add("assignment", 2, encode(assignment));
   corpus.add("order", 3, encode(ShellOrder{.ids = {.first = 65536, .count = 65536}}));
@@ -65,12 +66,14 @@ runtime::SandboxSpec some_spec() {
   spec.limits.io = {.read_bytes = 1 << 20, .write_ops = 50};
   spec.ulimits = {{.resource = RLIMIT_NOFILE, .soft = 7, .hard = 9}};
   spec.disk_on = runtime::DiskPlace::disk;
+  spec.read_only_root = true;
   spec.hostname = "pod";
   spec.joins = "first";
   spec.network.emplace();
   spec.mounts = {{.source = "cache", .target = "/cache"}};
   spec.mounts.push_back({.kind = runtime::MountKind::tree, .target = "/etc/app"});
   spec.mounts.back().files = {{.path = "a/b", .content = "c", .mode = 0400}};
+  spec.mounts.back().changes = true;
   return spec;
 }
 
@@ -96,6 +99,9 @@ void write_runtime(const Corpus& corpus) {
       {.address = 0x0a600001, .port = 443, .targets = {{.address = 0x0a4d0002, .port = 8000}}}};
   corpus.add("services", 0,
              encode(Request(ServicesRequest{.services = services, .name_server = 5300})));
+  corpus.add(
+      "replace-files", 0,
+      encode(Request(ReplaceFilesRequest{.id = "box", .trees = {some_spec().mounts.back()}})));
   corpus.add("hello", 1, encode(Reply(Hello{.version = "1.0", .network = "10.0.0.0/16"})));
   corpus.add("sandboxes", 1, encode(Reply(Sandboxes{.all = {{.id = "box"}}})));
   corpus.add("volumes", 1, encode(Reply(VolumeList{.all = {{.name = "cache", .created = {}}}})));

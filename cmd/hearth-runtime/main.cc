@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -28,6 +27,7 @@
 #include "linux/mounts.h"
 #include "linux/seccomp_policy.h"
 #include "runtime/daemon.h"
+#include "runtime/dead_engines.h"
 #include "runtime/linux_runtime.h"
 
 namespace {
@@ -131,13 +131,41 @@ std::string find_memory(const std::string& otherwise) {
 
 // Held for life. An earlier runtime may still be on its way out.
 linux::Fd lock_folder(int folder_fd) {
-  linux::Fd lock = linux::open_at(folder_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
   const Deadline deadline = Deadline::after(10s);
-  while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+  while (true) {
+    if (linux::Fd lock = runtime::try_lock_folder(folder_fd)) return lock;
     if (deadline.passed()) fail(Code::conflict, "another hearth-runtime serves this state folder");
     std::this_thread::sleep_for(20ms);
   }
-  return lock;
+}
+
+// Before mounts are out of sight.
+void sweep_others(const std::string& memory_path) {
+  const linux::Fd memory = linux::open_file(memory_path, O_RDONLY | O_DIRECTORY);
+  runtime::sweep_dead_engines(open_private_folder(memory.get(), "hearth").get());
+}
+
+bool is_removed(int folder_fd) {
+  struct stat status{};
+  return ::fstat(folder_fd, &status) == 0 && status.st_nlink == 0;
+}
+
+// Returns when it is time to end: a signal has come; or nobody can reach us any more, because the
+// folder with our socket was removed and nobody is connected. Then everything goes with us.
+void wait_for_end(const sigset_t& ends, int folder_fd, const runtime::Daemon& daemon,
+                  runtime::LinuxRuntime& runtime) {
+  constexpr timespec kBetweenLooks{.tv_sec = 5, .tv_nsec = 0};
+  while (true) {
+    if (::sigtimedwait(&ends, nullptr, &kBetweenLooks) > 0) return;
+    if (daemon.connections() != 0 || !is_removed(folder_fd)) continue;
+    log::warning("the state folder was removed, and nobody is connected: everything ends");
+    try {
+      runtime.destroy_all();
+    } catch (const Error& error) {
+      log::error("something stays behind", {{"error", error.what()}});
+    }
+    return;
+  }
 }
 
 // The same engine finds its cgroups again, two engines never meet: from the folder itself, which
@@ -208,6 +236,7 @@ void run(const Options& options) {
   linux::CgroupTree same_cgroups = linux::CgroupTree::open("hearth/" + tag);
   OnFailure close_corner([&] { same_cgroups.remove_tree(); });
   const std::string memory_path = find_memory(state_dir + "/runtime");
+  sweep_others(memory_path);
   std::vector<std::string> kept = {"/proc",   "/sys",      "/dev",  "/usr",
                                    state_dir, memory_path, programs};
   kept.insert(kept.end(), options.host_paths.begin(), options.host_paths.end());
@@ -218,10 +247,13 @@ void run(const Options& options) {
   const linux::Fd memory = linux::open_file(memory_path, O_RDONLY | O_DIRECTORY);
   const linux::Fd all_engines = open_private_folder(memory.get(), "hearth");
   const linux::Fd memory_folder = open_private_folder(all_engines.get(), tag);
+  const linux::Fd memory_lock = lock_folder(memory_folder.get());
+  runtime::note_home(memory_folder.get(), slim_folder.get(), state_dir + "/runtime");
   // Whoever of them is not empty stays.
   const OnFailure tidy_memory([&] {  // at every end: it is never released
     if (::unlinkat(memory_folder.get(), "sandboxes", AT_REMOVEDIR) != 0 && errno != ENOENT) return;
-    linux::remove_all_at(memory_folder.get(), "facts");
+    for (const char* name : {"facts", "home", "lock"})
+      linux::remove_all_at(memory_folder.get(), name);
     ::unlinkat(all_engines.get(), tag.c_str(), AT_REMOVEDIR);
     ::unlinkat(memory.get(), "hearth", AT_REMOVEDIR);
   });
@@ -246,8 +278,7 @@ void run(const Options& options) {
 
   runtime::Daemon daemon(runtime, listen.get(), options.owner);
   std::jthread signals([&] {
-    int signal = 0;
-    sigwait(&ends, &signal);
+    wait_for_end(ends, slim_folder.get(), daemon, runtime);
     daemon.stop();
   });
   // At every end, also when whoever started us is gone before we are ready: it is never released.

@@ -64,6 +64,7 @@ std::string encode(const Assignment& assignment) {
   for (const linux::ResourceLimit& limit : assignment.ulimits)
     out.u32(limit.resource).u64(limit.soft).u64(limit.hard);
   out.u32(assignment.layers).u32(assignment.usr_layers).boolean(assignment.disk);
+  out.boolean(assignment.read_only_root);
   out.u32(static_cast<std::uint32_t>(assignment.attachments.size()));
   for (const Attachment& one : assignment.attachments) out.text(one.target).boolean(one.folder);
   out.text(assignment.hosts).text(assignment.resolv_conf);
@@ -93,6 +94,7 @@ Assignment parse_assignment(std::string_view bytes) {
     assignment.layers = read_count(in);
     assignment.usr_layers = read_count(in);
     assignment.disk = in.boolean();
+    assignment.read_only_root = in.boolean();
     for (std::uint32_t left = read_count(in); left > 0; --left) {
       Attachment one;
       one.target = in.text();

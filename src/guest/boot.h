@@ -72,7 +72,8 @@ struct Assignment {
   std::vector<linux::ResourceLimit> ulimits;  // of each command
   std::uint32_t layers = 0;
   std::uint32_t usr_layers = 0;
-  bool disk = false;  // not into memory
+  bool disk = false;            // not into memory
+  bool read_only_root = false;  // once everything is in its place
   std::vector<Attachment> attachments;
   std::string hosts;                  // texts for /etc; empty: the image's own stays
   std::string resolv_conf;            //

@@ -12,7 +12,8 @@ constexpr std::uint32_t kMostFiles = 1024;
 
 void put(wire::Writer& out, const Configuration& configuration) {
   out.texts(configuration.environment).text(configuration.user).text(configuration.directory);
-  out.text(configuration.token).text(configuration.hosts).text(configuration.resolv_conf);
+  out.text(configuration.token).boolean(configuration.drops_token);
+  out.text(configuration.hosts).text(configuration.resolv_conf);
   out.u32(static_cast<std::uint32_t>(configuration.files.size()));
   for (const ConfiguredFile& file : configuration.files)
     out.text(file.path).text(file.content).u32(file.mode).text(file.user);
@@ -24,6 +25,7 @@ Configuration read_configuration(wire::Reader& in) {
   configuration.user = in.text();
   configuration.directory = in.text();
   configuration.token = in.text();
+  configuration.drops_token = in.boolean();
   configuration.hosts = in.text();
   configuration.resolv_conf = in.text();
   const std::uint32_t files = in.u32();

@@ -21,6 +21,7 @@ struct Configuration {
   std::string user;                      // empty: as before
   std::string directory;                 // empty: as before
   std::string token;                     // that surfaces ask for; empty: as before
+  bool drops_token = false;              // they ask for none any more
   std::string hosts;                     // text of /etc/hosts; empty: as before
   std::string resolv_conf;               // the same for /etc/resolv.conf
   std::vector<ConfiguredFile> files;     // secrets and the like; no link is followed at their end

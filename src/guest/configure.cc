@@ -121,6 +121,7 @@ void configure(const Configuration& configuration, Core& core) {
     merge_environment(settings.environment, configuration.environment);
     settings.user = user;
     if (!configuration.directory.empty()) settings.directory = configuration.directory;
+    if (configuration.drops_token) settings.token.clear();
     if (!configuration.token.empty()) settings.token = configuration.token;
   });
 }

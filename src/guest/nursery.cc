@@ -172,6 +172,7 @@ class Shell {
     name_host({.hostname = assignment.hostname,
                .hosts = assignment.hosts,
                .resolv_conf = assignment.resolv_conf});
+    if (assignment.read_only_root) make_root_read_only(assignment);
     confine(capabilities(), config_.closing_filter);
     return stage;
   }

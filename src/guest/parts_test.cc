@@ -164,6 +164,7 @@ TEST(GuestProtocol, CarriesConfigurations) {
   sent.environment = {"A=b"};
   sent.user = "user";
   sent.token = "secret";
+  sent.drops_token = true;
   sent.hosts = "127.0.0.1 box";
   sent.files = {{.path = "/run/key", .content = std::string("\0k", 2), .mode = 0440, .user = "0"}};
 
@@ -174,6 +175,7 @@ TEST(GuestProtocol, CarriesConfigurations) {
   EXPECT_EQ(read.environment, sent.environment);
   EXPECT_EQ(read.user, "user");
   EXPECT_EQ(read.token, "secret");
+  EXPECT_TRUE(read.drops_token);
   EXPECT_EQ(read.hosts, sent.hosts);
   ASSERT_EQ(read.files.size(), 1u);
   EXPECT_EQ(read.files[0].content, sent.files[0].content);
@@ -231,6 +233,7 @@ TEST(Boot, MessagesAreReadAsTheyWereWritten) {
   assignment.surfaces = {{.surface = Surface::sandboxd, .port = 80}};
   assignment.token = "secret";
   assignment.disk = true;
+  assignment.read_only_root = true;
   const Assignment read = parse_assignment(encode(assignment));
   EXPECT_EQ(read.hostname, "box");
   EXPECT_EQ(read.cpus, assignment.cpus);
@@ -241,6 +244,7 @@ TEST(Boot, MessagesAreReadAsTheyWereWritten) {
   EXPECT_EQ(read.surfaces, assignment.surfaces);
   EXPECT_EQ(read.token, "secret");
   EXPECT_TRUE(read.disk);
+  EXPECT_TRUE(read.read_only_root);
 }
 
 TEST(Boot, RefusesWhatIsNone) {

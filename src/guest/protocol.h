@@ -38,7 +38,7 @@
 namespace hearth::guest {
 
 // Raised when a message changes its meaning: an engine adopts no guest that speaks another one.
-inline constexpr std::uint32_t kProtocolVersion = 4;
+inline constexpr std::uint32_t kProtocolVersion = 5;
 
 // Which guest is this? Answered with Hello.
 struct HelloRequest {};

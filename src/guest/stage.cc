@@ -9,6 +9,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <vector>
@@ -347,6 +348,16 @@ linux::Fd enter_root(const RootMounts& mounts) {
   root.reset();
   pivot_to("root");
   return stage;
+}
+
+void make_root_read_only(const Assignment& assignment) {
+  // With the flag that mount_overlay gave it, which would be taken away otherwise.
+  make_mount_read_only("/", MS_NODEV);
+  // Where /usr is a mount of its own, unless a volume hides it.
+  const bool hidden = std::ranges::any_of(assignment.attachments, [](const Attachment& one) {
+    return one.target == "/usr" || one.target == "/usr/";
+  });
+  if (assignment.usr_layers != 0 && !hidden) make_mount_read_only("/usr", MS_NODEV);
 }
 
 }  // namespace hearth::guest

@@ -52,4 +52,8 @@ inline constexpr const char* kUsrUpper = "uupper";
 // sight from then on: whoever takes snapshots finds the writable layers there. Throws Error.
 linux::Fd enter_root(const RootMounts& mounts);
 
+// The image's files, and nothing that is mounted on them, for as long as the sandbox lives: to
+// change it back takes a right that is given up next. Throws Error.
+void make_root_read_only(const Assignment& assignment);
+
 }  // namespace hearth::guest

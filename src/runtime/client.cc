@@ -93,6 +93,10 @@ void RuntimeClient::configure(const std::string& id, const Belongings& belonging
   expect<Done>(ask(ConfigureRequest{.id = id, .belongings = belongings}));
 }
 
+void RuntimeClient::replace_files(const std::string& id, const MountSpec& tree) {
+  expect<Done>(ask(ReplaceFilesRequest{.id = id, .trees = {tree}}));
+}
+
 void RuntimeClient::keep_log(const std::string& id) {
   expect<Done>(ask(KeepLogRequest{.id = id}));
 }

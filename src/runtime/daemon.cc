@@ -210,6 +210,10 @@ Reply Daemon::handle_sandbox(const Request& request, Session& session) {
     runtime_.configure(late->id, late->belongings);
     return Done{};
   }
+  if (const auto* replace = std::get_if<ReplaceFilesRequest>(&request)) {
+    for (const MountSpec& tree : replace->trees) runtime_.replace_files(replace->id, tree);
+    return Done{};
+  }
   if (const auto* keep = std::get_if<KeepLogRequest>(&request)) {
     runtime_.keep_log(keep->id);
     return Done{};

@@ -32,6 +32,9 @@ class Daemon {
   // From any thread or signal handler.
   void stop() noexcept;
 
+  // How many there are now.
+  int connections() const { return connections_; }
+
  private:
   // What belongs to a connection, and ends with it.
   struct Session;

@@ -202,16 +202,10 @@ Shell LinuxRuntime::obtain_shell(const SandboxSpec& spec) {
   return std::move(*shell);
 }
 
-// A file for that place is written and not mounted: what an image has there may be a link.
-static std::pair<std::optional<std::string>, std::vector<MountSpec>> take_resolv_conf(
-    std::vector<MountSpec> mounts) {
-  std::optional<std::string> text;
-  std::erase_if(mounts, [&](const MountSpec& mount) {
-    const bool is_it = mount.kind == MountKind::file && mount.target == "/etc/resolv.conf";
-    if (is_it) text = mount.content;
-    return is_it;
-  });
-  return {std::move(text), std::move(mounts)};
+// For /etc, if the order has one.
+static std::optional<std::string> find_resolv_conf(const std::vector<MountSpec>& mounts) {
+  const auto found = std::ranges::find_if(mounts, is_resolv_conf);
+  return found == mounts.end() ? std::nullopt : std::optional(found->content);
 }
 
 // Turns a shell into the sandbox that was asked for.
@@ -229,6 +223,7 @@ linux::Channel LinuxRuntime::dress(Shell& shell, const SandboxSpec& spec,
   assignment.layers = static_cast<std::uint32_t>(folders.root.size());
   assignment.usr_layers = static_cast<std::uint32_t>(folders.usr.size());
   assignment.disk = spec.disk_on == DiskPlace::disk;
+  assignment.read_only_root = spec.read_only_root;
   if (assignment.disk) {
     PrivateDisk disk = make_private_disk(disks_folder_.get(), spec.limits.disk_bytes);
     linux::set_mount_idmap(disk.mount.get(), mapping);
@@ -238,9 +233,8 @@ linux::Channel LinuxRuntime::dress(Shell& shell, const SandboxSpec& spec,
   Facts::Mounts facts = facts_.mounts_for(spec.limits);
   assignment.attachments = std::move(facts.attachments);
   add(std::move(facts.fds));
-  const auto [resolv_conf, other_mounts] = take_resolv_conf(spec.mounts);
   PreparedMounts prepared = volumes_.prepare(
-      other_mounts,
+      spec.mounts,
       {.ids = ids_of_slot(shell.id_slot), .mapping_fd = mapping, .folder_fd = shell.folder.get()});
   for (guest::Attachment& one : prepared.attachments)
     assignment.attachments.push_back(std::move(one));
@@ -260,7 +254,8 @@ linux::Channel LinuxRuntime::dress(Shell& shell, const SandboxSpec& spec,
   assignment.cpus = facts_.cpus_for(spec.limits, shell.id_slot);
   const auto& slot = shell.berth->slot();
   assignment.hosts = hosts_text(hostname, slot ? slot->address : "127.0.1.1");
-  if (slot) assignment.resolv_conf = resolv_conf.value_or(network_->resolv_conf_text());
+  if (slot)
+    assignment.resolv_conf = find_resolv_conf(spec.mounts).value_or(network_->resolv_conf_text());
   assignment.surfaces = spec.surfaces;
   assignment.token = spec.token;
   assignment.client = true;

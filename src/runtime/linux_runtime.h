@@ -74,6 +74,7 @@ class LinuxRuntime final : public Runtime {
   void pause(const std::string& id) override;
   void resume(const std::string& id) override;
   void configure(const std::string& id, const Belongings& belongings) override;
+  void replace_files(const std::string& id, const MountSpec& tree) override;
   void keep_log(const std::string& id) override;
   std::vector<LogFile> open_log(const std::string& id) override;
   void set_policy(const std::string& id, const network::Policy& policy) override;

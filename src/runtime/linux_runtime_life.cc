@@ -12,6 +12,7 @@
 #include "guest/stage.h"
 #include "linux/files.h"
 #include "linux/namespaces.h"
+#include "runtime/file_tree.h"
 #include "runtime/late_mounts.h"
 #include "runtime/limits.h"
 #include "runtime/linux_runtime.h"
@@ -139,6 +140,18 @@ void LinuxRuntime::hand_over(Entry& entry, const Belongings& belongings, guest::
     });
   }
   detach.release();
+}
+
+void LinuxRuntime::replace_files(const std::string& id, const MountSpec& tree) {
+  if (tree.kind != MountKind::tree || !tree.changes)
+    fail(Code::invalid, "the mount on '{}' is none whose files change", tree.target);
+  check({tree});
+  with_living(id, [&](Entry& entry) {
+    const std::string name = find_tree(entry.record.spec.mounts, tree.target);
+    const linux::Fd folder =
+        linux::open_at(sandboxes_.get(), entry.record.unit, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    replace_file_tree(folder.get(), name, tree, ids_of_slot(entry.record.id_slot));
+  });
 }
 
 void LinuxRuntime::rewrite_record(const Entry& entry) {

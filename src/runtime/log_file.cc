@@ -115,6 +115,11 @@ LogWriter::LogWriter(linux::Fd folder, LogLimits limits)
     throw_errno("cut off the end of a log");
   size_ = last.offset();
   position_ = last.position();
+  is_first_ = files.size() == 1 && files.front().start == 0;
+}
+
+bool LogWriter::leave_empty() const {
+  return is_first_ && (!file_ || ::ftruncate(file_.get(), 0) == 0);
 }
 
 void LogWriter::write(const guest::Output& output) {
@@ -163,6 +168,7 @@ void LogWriter::begin_file() {
       throw_errno("remove an old log");
     names.erase(names.begin());
   }
+  is_first_ = is_first_ && names.empty() && position_ == 0;
   file_ = linux::open_at(folder_.get(), file_name(position_),
                          O_WRONLY | O_APPEND | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
   size_ = 0;

@@ -65,6 +65,10 @@ class LogWriter {
   // Throws Error(invalid) for what was written already. A gap begins a new file.
   void write(const guest::Output& output);
 
+  // Leaves the folder as one in which nothing was ever written but a file for it was made. False:
+  // there is more in it than that. To be called last.
+  bool leave_empty() const;
+
   // How many bytes went to disk.
   std::uint64_t written() const { return written_; }
 
@@ -74,7 +78,8 @@ class LogWriter {
 
   linux::Fd folder_;
   LogLimits limits_;
-  linux::Fd file_;  // none until something is to be written
+  linux::Fd file_;        // none until something is to be written
+  bool is_first_ = true;  // no other file was begun
   std::uint64_t size_ = 0;
   std::uint64_t position_ = 0;  // behind the last byte on disk
   std::uint64_t written_ = 0;

@@ -1,6 +1,7 @@
 #include "runtime/log_keeper.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -30,6 +31,11 @@ constexpr std::uint64_t kBytesPerSecond = std::uint64_t{8} << 20;
 // What a message costs besides its bytes: a wake-up, a write, perhaps a new file.
 constexpr std::uint64_t kMessageCost = 256;
 constexpr Duration kTick = 1s;
+// Folders for those that come, with a file each that is empty: making both on a disk takes longer
+// than anything else that a sandbox needs. Of logs that nobody has opened: whoever has may still
+// have the file, and would read in it what the next one writes.
+constexpr std::string_view kSpare = ".spare-";
+constexpr std::size_t kMostSpares = 256;
 // Below everything that somebody waits for.
 constexpr int kNiceness = 10;
 
@@ -46,16 +52,29 @@ struct LogKeeper::Kept {
   bool throttled = false;   // not watched until the next second
   bool try_again = false;   // at the next second
   bool complained = false;  // said once why it cannot be written
+  bool was_opened = false;  // somebody has, or had, its files
 };
 
 LogKeeper::LogKeeper(int logs_fd, int sandboxes_fd)
     : logs_fd_(logs_fd), sandboxes_fd_(sandboxes_fd) {
   logs_.with([&](Logs& logs) {
-    for (std::string& unit : linux::list_folder(logs_fd)) logs.folders.insert(std::move(unit));
+    for (std::string& unit : linux::list_folder(logs_fd)) {
+      if (unit.starts_with(kSpare))
+        linux::remove_all_at(logs_fd, unit);
+      else
+        logs.folders.insert(std::move(unit));
+    }
   });
 }
 
 LogKeeper::~LogKeeper() {
+  try {
+    logs_.with([&](const Logs& logs) {
+      for (const std::string& spare : logs.spares) linux::remove_all_at(logs_fd_, spare);
+    });
+  } catch (const Error& error) {
+    log::warning("spare folders of logs stay until the next start", {{"error", error.what()}});
+  }
   if (!thread_.joinable()) return;
   thread_.request_stop();
   const linux::Fd wake(::eventfd(1, EFD_CLOEXEC));
@@ -88,15 +107,44 @@ void LogKeeper::keep(const std::string& unit, const LogLimits& limits) {
   kept->unit = unit;
   kept->limits = limits;
   try {
-    if (::mkdirat(logs_fd_, unit.c_str(), 0700) != 0 && errno != EEXIST)
-      throw_errno("make a folder for a log");
-    linux::Fd folder = linux::open_at(logs_fd_, unit, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    kept->writer = std::make_unique<LogWriter>(std::move(folder), limits);
+    kept->writer = std::make_unique<LogWriter>(make_folder(*kept), limits);
     if (!connect(*kept)) fail(Code::unavailable, "the sandbox's guest is gone");
   } catch (...) {
     forget(unit);
     throw;
   }
+}
+
+// Or opens the one that is there, of an earlier life of ours: who has its files is not known.
+linux::Fd LogKeeper::make_folder(Kept& kept) {
+  const std::string& unit = kept.unit;
+  const std::string spare = logs_.with([](Logs& logs) {
+    if (logs.spares.empty()) return std::string();
+    std::string last = std::move(logs.spares.back());
+    logs.spares.pop_back();
+    return last;
+  });
+  const bool has_spare = !spare.empty() && ::renameat2(logs_fd_, spare.c_str(), logs_fd_,
+                                                       unit.c_str(), RENAME_NOREPLACE) == 0;
+  if (!has_spare) {
+    if (!spare.empty()) linux::remove_all_at(logs_fd_, spare);
+    kept.was_opened = ::mkdirat(logs_fd_, unit.c_str(), 0700) != 0;
+    if (kept.was_opened && errno != EEXIST) throw_errno("make a folder for a log");
+  }
+  return linux::open_at(logs_fd_, unit, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+}
+
+// With its lock held. True: its folder is gone by that name.
+bool LogKeeper::make_spare(const Kept& kept) {
+  if (kept.was_opened || !kept.writer || !kept.writer->leave_empty()) return false;
+  const std::string spare = logs_.with([](Logs& logs) {
+    return logs.spares.size() < kMostSpares ? fmt::format("{}{}", kSpare, logs.next_spare++)
+                                            : std::string();
+  });
+  if (spare.empty() || ::renameat(logs_fd_, kept.unit.c_str(), logs_fd_, spare.c_str()) != 0)
+    return false;
+  logs_.with([&](Logs& logs) { logs.spares.push_back(spare); });
+  return true;
 }
 
 void LogKeeper::forget(const std::string& unit) {
@@ -134,26 +182,38 @@ bool LogKeeper::has(const std::string& unit) const {
   return logs_.with([&](const Logs& logs) { return logs.folders.contains(unit); });
 }
 
+std::shared_ptr<LogKeeper::Kept> LogKeeper::find_kept(const std::string& unit) const {
+  return logs_.with([&](const Logs& logs) -> std::shared_ptr<Kept> {
+    const auto found = logs.kept.find(unit);
+    return found == logs.kept.end() ? nullptr : found->second;
+  });
+}
+
 std::vector<LogFile> LogKeeper::open(const std::string& unit) const {
   if (!has(unit)) return {};
+  const auto kept = find_kept(unit);
+  std::unique_lock<std::mutex> lock;
+  if (kept) {
+    lock = std::unique_lock(kept->mutex);
+    kept->was_opened = true;
+  }
   const linux::Fd folder = linux::open_at(logs_fd_, unit, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   return open_log_files(folder.get());
 }
 
 void LogKeeper::remove(const std::string& unit) {
   if (!has(unit)) return;
-  const auto kept = logs_.with([&](const Logs& logs) {
-    const auto found = logs.kept.find(unit);
-    return found == logs.kept.end() ? nullptr : found->second;
-  });
+  const auto kept = find_kept(unit);
   forget(unit);
+  bool is_spare = false;
   if (kept) {
     const std::lock_guard lock(kept->mutex);
     kept->guest = linux::Channel();
     kept->try_again = false;
+    is_spare = make_spare(*kept);
     kept->writer.reset();
   }
-  linux::remove_all_at(logs_fd_, unit);
+  if (!is_spare) linux::remove_all_at(logs_fd_, unit);
   logs_.with([&](Logs& logs) { logs.folders.erase(unit); });
 }
 

@@ -54,8 +54,12 @@ class LogKeeper {
     std::map<std::string, std::shared_ptr<Kept>> kept;
     std::map<std::uint64_t, std::shared_ptr<Kept>> by_tag;
     std::uint64_t next_tag = 1;
+    std::vector<std::string> spares;
+    std::uint64_t next_spare = 0;
   };
 
+  linux::Fd make_folder(Kept& kept);
+  bool make_spare(const Kept& kept);
   void start_thread();
   void forget(const std::string& unit);
   void serve(const std::stop_token& stop);
@@ -65,6 +69,7 @@ class LogKeeper {
   void arm(Kept& kept, bool first) const;
   void tick();
   std::shared_ptr<Kept> find(std::uint64_t tag);
+  std::shared_ptr<Kept> find_kept(const std::string& unit) const;
 
   int logs_fd_;
   int sandboxes_fd_;

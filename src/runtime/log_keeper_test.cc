@@ -60,6 +60,19 @@ class LogKeeperTest : public testing::Test {
     return text;
   }
 
+  void live_and_say(LogKeeper& keeper, const std::string& text) const {
+    keeper.keep("u1", {});
+    linux::Channel guest = accept();
+    EXPECT_EQ(hear(guest).from, 0u);
+    say(guest, 0, text);
+    EXPECT_EQ(hear(guest).from, text.size());
+  }
+  ino_t inode_of_file() const {
+    struct stat status{};
+    EXPECT_EQ(::stat((path_ + "/logs/u1/00000000000000000000").c_str(), &status), 0);
+    return status.st_ino;
+  }
+
   std::string path_;
   linux::Fd logs_, sandboxes_, unit_, listen_;
 };
@@ -97,6 +110,61 @@ TEST_F(LogKeeperTest, ANewLifeGoesOnWhereTheFilesEnd) {
   hear(guest);
 
   EXPECT_EQ(text_of(again), "hello\nworld\n");
+}
+
+TEST_F(LogKeeperTest, WhatNobodyOpenedServesTheNextAndIsEmpty) {
+  LogKeeper keeper(logs_.get(), sandboxes_.get());
+  live_and_say(keeper, "a secret\n");
+  const ino_t first = inode_of_file();
+  keeper.remove("u1");
+  EXPECT_TRUE(keeper.list().empty());
+  keeper.keep("u1", {});
+  linux::Channel guest = accept();
+  EXPECT_EQ(hear(guest).from, 0u);
+  EXPECT_EQ(inode_of_file(), first);
+  EXPECT_EQ(text_of(keeper), "");
+  say(guest, 0, "mine\n");
+  hear(guest);
+  EXPECT_EQ(text_of(keeper), "mine\n");
+}
+
+TEST_F(LogKeeperTest, WhatSomebodyOpenedIsNotGivenToTheNext) {
+  LogKeeper keeper(logs_.get(), sandboxes_.get());
+  live_and_say(keeper, "one\n");
+  const std::vector<LogFile> held = keeper.open("u1");
+  ASSERT_EQ(held.size(), 1u);
+  keeper.remove("u1");
+  live_and_say(keeper, "another's\n");
+  LogFileReader reader(held.front().fd.get(), held.front().start);
+  EXPECT_EQ(reader.next().value().bytes, "one\n");
+  EXPECT_FALSE(reader.next());
+}
+
+TEST_F(LogKeeperTest, WhatAnEarlierLifeKeptIsNotGivenToTheNext) {
+  std::vector<LogFile> held;
+  {
+    LogKeeper keeper(logs_.get(), sandboxes_.get());
+    live_and_say(keeper, "one\n");
+    held = keeper.open("u1");
+  }
+  LogKeeper again(logs_.get(), sandboxes_.get());
+  again.keep("u1", {});
+  accept();
+  again.remove("u1");
+  live_and_say(again, "another's\n");
+  LogFileReader reader(held.front().fd.get(), held.front().start);
+  EXPECT_EQ(reader.next().value().bytes, "one\n");
+  EXPECT_FALSE(reader.next());
+}
+
+TEST_F(LogKeeperTest, NoSpareFolderIsLeftAtTheEnd) {
+  {
+    LogKeeper keeper(logs_.get(), sandboxes_.get());
+    live_and_say(keeper, "one\n");
+    keeper.remove("u1");
+    EXPECT_FALSE(std::filesystem::is_empty(path_ + "/logs"));
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(path_ + "/logs"));
 }
 
 TEST_F(LogKeeperTest, ComesBackToAGuestThatHungUp) {
@@ -178,7 +246,9 @@ TEST_F(LogKeeperTest, TakesEverythingAway) {
   keeper.remove("never there");
 
   EXPECT_FALSE(guest.receive(Deadline::after(10s)).has_value());
-  EXPECT_TRUE(std::filesystem::is_empty(path_ + "/logs"));
+  EXPECT_FALSE(std::filesystem::exists(path_ + "/logs/u1"));
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(path_ + "/logs"))
+    EXPECT_TRUE(entry.is_directory() || entry.file_size() == 0) << entry.path();
   EXPECT_FALSE(keeper.has("u1"));
   EXPECT_TRUE(keeper.open("u1").empty());
 }

@@ -48,6 +48,8 @@ void check_tree(const MountSpec& mount) {
   for (const MountFile& file : mount.files) {
     if (!is_path_below(file.path))
       fail(Code::invalid, "'{}' is no path of a file below '{}'", file.path, mount.target);
+    if (mount.changes && file.path.starts_with(".."))
+      fail(Code::invalid, "'{}' begins as what is ours below '{}' does", file.path, mount.target);
     if (file.mode > kMostFileMode)
       fail(Code::invalid, "the mode {:o} of '{}' is none", file.mode, file.path);
     bytes += file.content.size();

@@ -19,6 +19,7 @@ SandboxSpec some_spec() {
   spec.environment = {"A=b", "C="};
   spec.user = "user";
   spec.disk_on = DiskPlace::disk;
+  spec.read_only_root = true;
   spec.ulimits = {{.resource = RLIMIT_NOFILE, .soft = 7, .hard = linux::kUnlimited}};
   spec.limits = {.memory_bytes = 1 << 20, .cpu_millis = 1500, .pids = 7, .disk_bytes = 3};
   spec.limits.io = {.read_bytes = 4, .write_bytes = 5, .read_ops = 6, .write_ops = 8};
@@ -35,6 +36,17 @@ TEST(RuntimeProtocol, ReadsWhatWasWritten) {
   EXPECT_EQ(create.spec.limits, some_spec().limits);
   EXPECT_EQ(create.spec.ulimits, some_spec().ulimits);
   EXPECT_EQ(create.spec.disk_on, DiskPlace::disk);
+  EXPECT_TRUE(create.spec.read_only_root);
+
+  MountSpec tree{.kind = MountKind::tree, .target = "/c"};
+  tree.files = {{"a", "1", 0444}};
+  tree.changes = true;
+  const auto replace = std::get<ReplaceFilesRequest>(
+      parse_request(encode(Request(ReplaceFilesRequest{.id = "box-1", .trees = {tree}}))));
+  EXPECT_EQ(replace.id, "box-1");
+  ASSERT_EQ(replace.trees.size(), 1u);
+  EXPECT_EQ(replace.trees[0].files, tree.files);
+  EXPECT_TRUE(replace.trees[0].changes);
 
   Sandbox sandbox{.id = "box-1", .state = State::exited, .image = "host", .pid = 77};
   sandbox.created = Time(std::chrono::seconds(1'700'000'000));

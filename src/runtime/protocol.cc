@@ -71,6 +71,13 @@ void read_body(wire::Reader& in, ConfigureRequest& message) {
   message.belongings.configuration = guest::read_configuration(in);
   message.belongings.volumes = read_mounts(in);
 }
+void put_body(wire::Writer& out, const ReplaceFilesRequest& message) {
+  put(out.text(message.id), message.trees);
+}
+void read_body(wire::Reader& in, ReplaceFilesRequest& message) {
+  message.id = in.text();
+  message.trees = read_mounts(in);
+}
 void put_body(wire::Writer& out, const CreateVolumeRequest& message) {
   out.text(message.name).u64(message.bytes);
 }

@@ -19,7 +19,7 @@ namespace hearth::runtime {
 inline constexpr const char* kSocketName = "runtime.sock";
 
 // Raised when a message changes its meaning.
-inline constexpr std::uint32_t kProtocolVersion = 6;
+inline constexpr std::uint32_t kProtocolVersion = 7;
 
 struct HelloRequest {};
 struct CreateRequest {
@@ -98,6 +98,10 @@ struct ServicesRequest {
   std::vector<network::Service> services;
   std::uint16_t name_server = 0;
 };
+struct ReplaceFilesRequest {
+  std::string id;
+  std::vector<MountSpec> trees;
+};
 // On the wire a message is known by its place here: add at the end.
 using Request =
     std::variant<HelloRequest, CreateRequest, ConnectRequest, DestroyRequest, GetRequest,
@@ -105,7 +109,7 @@ using Request =
                  CommitRequest, ForkRequest, HasLayerRequest, AddLayerRequest, AddFolderRequest,
                  PutImageRequest, ListImagesRequest, RemoveImageRequest, ListVolumesRequest,
                  RemoveVolumeRequest, ConfigureRequest, KeepLogRequest, OpenLogRequest,
-                 CreateVolumeRequest, ServicesRequest>;
+                 CreateVolumeRequest, ServicesRequest, ReplaceFilesRequest>;
 
 struct Hello {
   std::uint32_t protocol = kProtocolVersion;

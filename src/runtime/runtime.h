@@ -116,6 +116,11 @@ class Runtime {
   // not_found; invalid; conflict when it has been done before.
   virtual void configure(const std::string& id, const Belongings& belongings) = 0;
 
+  // Puts the files of `tree` in the place of those that are mounted on its target, for all readers
+  // at once; the same ones again change nothing. not_found (no such sandbox, or no tree there that
+  // changes); invalid; unavailable when it has exited.
+  virtual void replace_files(const std::string& id, const MountSpec& tree) = 0;
+
   // To be said before a detached command is started: what those write goes to disk from now on, as
   // far as LogLimits of the sandbox say so. Idempotent. not_found; unavailable when it has exited
   // or is paused.

@@ -68,6 +68,7 @@ struct MountSpec {
   std::uint64_t bytes = 0;  // also the size of a volume that this mount makes; 0: none of its own
   std::string content;
   std::vector<MountFile> files;
+  bool changes = false;     // of a tree: Runtime::replace_files may put others there
   std::uint32_t group = 0;  // that files are given to
   // Of a volume: the folder in it that is mounted, made when it is not there. No link leads out.
   std::string sub_path;
@@ -102,6 +103,8 @@ struct SandboxSpec {
   std::string directory;  // where commands start; empty: what the image says, or the user's home
   Limits limits;
   DiskPlace disk_on = DiskPlace::memory;
+  // Nobody inside can write to the image's files: what is written goes to mounts and /dev/shm.
+  bool read_only_root = false;
   // Of each process by itself, besides `limits`. The engine's own are the most that can be given.
   std::vector<linux::ResourceLimit> ulimits;
   std::optional<network::Policy> network;  // nothing: a loopback link and no other

@@ -33,7 +33,7 @@ void put(wire::Writer& out, const MountSpec& mount) {
   out.boolean(mount.read_only).u64(mount.bytes).text(mount.content);
   out.u32(static_cast<std::uint32_t>(mount.files.size()));
   for (const MountFile& file : mount.files) out.text(file.path).text(file.content).u32(file.mode);
-  out.u32(mount.group).text(mount.sub_path).u32(mount.mode);
+  out.boolean(mount.changes).u32(mount.group).text(mount.sub_path).u32(mount.mode);
 }
 
 std::vector<MountFile> read_files(wire::Reader& in) {
@@ -65,6 +65,7 @@ MountSpec read_mount(wire::Reader& in) {
   mount.bytes = in.u64();
   mount.content = in.text();
   mount.files = read_files(in);
+  mount.changes = in.boolean();
   mount.group = in.u32();
   mount.sub_path = in.text();
   mount.mode = in.u32();
@@ -136,7 +137,7 @@ std::vector<MountSpec> read_mounts(wire::Reader& in) {
 void put(wire::Writer& out, const SandboxSpec& spec) {
   out.text(spec.id).text(spec.image).texts(spec.environment).text(spec.user).text(spec.directory);
   put(out, spec.limits);
-  out.u8(static_cast<std::uint8_t>(spec.disk_on));
+  out.u8(static_cast<std::uint8_t>(spec.disk_on)).boolean(spec.read_only_root);
   put_ulimits(out, spec.ulimits);
   out.boolean(spec.network.has_value());
   if (spec.network) network::put(out, *spec.network);
@@ -157,6 +158,7 @@ SandboxSpec read_spec(wire::Reader& in) {
   spec.directory = in.text();
   spec.limits = read_limits(in);
   spec.disk_on = read_disk_place(in);
+  spec.read_only_root = in.boolean();
   spec.ulimits = read_ulimits(in);
   if (in.boolean()) spec.network = network::read_policy(in);
   spec.mounts = read_mounts(in);

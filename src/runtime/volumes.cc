@@ -16,6 +16,7 @@
 #include "linux/files.h"
 #include "linux/mounts.h"
 #include "runtime/disks.h"
+#include "runtime/file_tree.h"
 
 namespace hearth::runtime {
 namespace {
@@ -102,18 +103,8 @@ void open_while_empty(int place_fd, std::uint32_t mode) {
   if (::fchmod(folder.get(), mode) != 0) throw_errno("set the mode of a volume");
 }
 
-void write_tree_file(int tree_fd, const MountFile& file, const MountOwner& owner, gid_t group) {
-  const std::size_t slash = file.path.rfind('/');
-  const linux::Fd folder = slash == std::string::npos
-                               ? linux::open_at(tree_fd, ".", O_PATH | O_DIRECTORY)
-                               : make_path_below(tree_fd, file.path.substr(0, slash));
-  const std::string name = file.path.substr(slash == std::string::npos ? 0 : slash + 1);
-  const linux::Fd made =
-      linux::open_at(folder.get(), name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0400);
-  linux::write_all(made.get(), file.content);
-  if (::fchown(made.get(), owner.ids.first, owner.ids.first + group) != 0)
-    throw_errno("give a file to the sandbox");
-  if (::fchmod(made.get(), file.mode) != 0) throw_errno("set the mode of a file");
+std::string tree_name(std::size_t number) {
+  return fmt::format("tree-{}", number);
 }
 
 }  // namespace
@@ -133,6 +124,7 @@ Volumes::Volumes(int folder_fd, std::vector<std::string> host_paths)
 PreparedMounts Volumes::prepare(const std::vector<MountSpec>& mounts, const MountOwner& owner) {
   PreparedMounts prepared;
   for (const MountSpec& mount : mounts) {
+    if (is_resolv_conf(mount)) continue;
     linux::Fd fd;
     switch (mount.kind) {
       case MountKind::volume:
@@ -292,13 +284,23 @@ linux::Fd Volumes::mount_file(const MountSpec& mount, const MountOwner& owner, s
 }
 
 linux::Fd Volumes::mount_tree(const MountSpec& mount, const MountOwner& owner, std::size_t number) {
-  const std::string name = fmt::format("tree-{}", number);
-  if (::mkdirat(owner.folder_fd, name.c_str(), 0755) != 0) throw_errno("make a folder for files");
-  const linux::Fd tree = linux::open_at(owner.folder_fd, name, O_RDONLY | O_DIRECTORY);
-  if (::fchown(tree.get(), owner.ids.first, owner.ids.first) != 0)
-    throw_errno("give a folder to the sandbox");
-  for (const MountFile& file : mount.files) write_tree_file(tree.get(), file, owner, mount.group);
+  const std::string name = tree_name(number);
+  make_file_tree(owner.folder_fd, name, mount, owner.ids);
   return linux::clone_mount(fmt::format("{}/{}", path_of(owner.folder_fd), name));
+}
+
+bool is_resolv_conf(const MountSpec& mount) {
+  return mount.kind == MountKind::file && mount.target == "/etc/resolv.conf";
+}
+
+std::string find_tree(const std::vector<MountSpec>& mounts, const std::string& target) {
+  std::size_t number = 0;
+  for (const MountSpec& mount : mounts) {
+    if (mount.kind == MountKind::tree && mount.changes && mount.target == target)
+      return tree_name(number);
+    if (!is_resolv_conf(mount)) ++number;
+  }
+  fail(Code::not_found, "nothing that changes is mounted on '{}'", target);
 }
 
 void Volumes::use(const std::vector<MountSpec>& mounts) {

@@ -39,7 +39,9 @@ class Volumes {
   // that host mounts may come from.
   Volumes(int folder_fd, std::vector<std::string> host_paths);
 
-  // Throws Error: invalid (a name, a target, a size), forbidden (a host path), not_found.
+  // Leaves out the file for /etc/resolv.conf, which is written and not mounted: what an image has
+  // there may be a link. Throws Error: invalid (a name, a target, a size), forbidden (a host path),
+  // not_found.
   PreparedMounts prepare(const std::vector<MountSpec>& mounts, const MountOwner& owner);
 
   // Sandboxes that use volumes: what is used cannot be removed.
@@ -75,6 +77,12 @@ class Volumes {
   std::mutex changes_;  // of what is in the folder, and of what is mounted from it
   Guarded<std::map<std::string, unsigned>> users_;  // of volumes, how many
 };
+
+bool is_resolv_conf(const MountSpec& mount);
+
+// Where prepare() put the files of the changing tree on `target`: the name of a folder in the
+// sandbox's. Throws Error(not_found) when there is none among `mounts`.
+std::string find_tree(const std::vector<MountSpec>& mounts, const std::string& target);
 
 // Throws Error(invalid).
 void check_volume_name(const std::string& name);

@@ -255,6 +255,7 @@ TEST_F(NodeReachTest, AnImageOfItsFiles) {
   const std::string other = runtime().create({.image = "reach-test:1"}).sandbox.id;
   EXPECT_EQ(run_shell(runtime(), other, "cat /root/mark").output, "here\n");
   runtime().destroy(other);
+  EXPECT_EQ(reach_->find_images("reach-"), std::vector<std::string>{"reach-test:1"});
   EXPECT_TRUE(reach_->remove_image("reach-test:1"));
   EXPECT_FALSE(reach_->remove_image("reach-test:1"));
 }

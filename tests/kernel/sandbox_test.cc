@@ -94,6 +94,42 @@ TEST_F(Sandbox, WritesWithoutTouchingTheHost) {
   EXPECT_EQ(sh("cat /usr/bin/hearth-new").output, "x\n");
 }
 
+TEST_F(Sandbox, KeepsItsImageAsItIsIfAskedTo) {
+  SandboxSpec spec{.id = "read-only", .read_only_root = true};
+  spec.mounts = {{.kind = MountKind::memory, .target = "/tmp", .bytes = 1 << 20},
+                 {.kind = MountKind::volume, .source = "data", .target = "/srv/new/data"}};
+  runtime().create(spec);
+  const auto sh = [&](const std::string& script) {
+    const Outcome outcome = run_shell(runtime(), spec.id, script);
+    return outcome.output + outcome.error;
+  };
+  for (const char* folder : {"/", "/etc", "/usr", "/usr/bin", "/var", "/root", "/srv/new", "/dev"})
+    EXPECT_NE(sh(fmt::format("touch {}/x", folder)).find("Read-only file system"),
+              std::string::npos)
+        << folder;
+  EXPECT_EQ(sh("for f in /tmp /srv/new/data /dev/shm; do echo $f > $f/x; cat $f/x; done"),
+            "/tmp\n/srv/new/data\n/dev/shm\n");
+  // What a sandbox has anyway is there all the same.
+  EXPECT_EQ(sh("hostname; grep -c read-only /etc/hosts; cat /dev/null; ls /proc/1 > /dev/null"),
+            "read-only\n1\n");
+  EXPECT_NE(sh("mount -o remount,rw / 2>&1; mount -o remount,bind,rw /usr 2>&1; touch /usr/x")
+                .find("Read-only file system"),
+            std::string::npos);
+  // A fork is as its original.
+  const std::string fork = runtime().fork(spec.id, 1).at(0).id;
+  EXPECT_NE(run_shell(runtime(), fork, "touch /x").exited.status.code, 0);
+  runtime().destroy(fork);
+  runtime().destroy(spec.id);
+  runtime().remove_volume("data");
+}
+
+TEST_F(Sandbox, LeavesAVolumeOnUsrWritableOnAReadOnlyRoot) {
+  SandboxSpec spec{.id = "hidden-usr", .read_only_root = true};
+  spec.mounts = {{.kind = MountKind::memory, .target = "/usr", .bytes = 1 << 20}};
+  runtime().create(spec);
+  runtime().destroy(spec.id);
+}
+
 TEST_F(Sandbox, CannotGainPrivileges) {
   EXPECT_EQ(sh("grep NoNewPrivs /proc/self/status | tr -d '\\t'").output, "NoNewPrivs:1\n");
   EXPECT_EQ(sh("grep Seccomp: /proc/self/status | tr -d '\\t'").output, "Seccomp:2\n");

@@ -241,6 +241,46 @@ TEST_F(Life, FoldersOfFilesHaveTheirModesAndNobodyChangesThem) {
   EXPECT_THROW(runtime().create(spec), Error);
 }
 
+TEST_F(Life, FilesThatChangeDoSoForAllAtOnceAndNobodyInsideHasASay) {
+  SandboxSpec spec{.id = "live"};
+  spec.mounts = {{.kind = MountKind::file, .target = "/etc/resolv.conf", .content = ""},
+                 {.kind = MountKind::tree, .target = "/etc/app"},
+                 {.kind = MountKind::tree, .target = "/etc/plain"}};
+  MountSpec& tree = spec.mounts[1];
+  tree.changes = true;
+  tree.files = {{"a", "one", 0644}, {"deep/b", "one", 0440}};
+  tree.group = 7;
+  runtime().create(spec);
+  const auto see = [&] {
+    return run_shell(runtime(), "live", "cd /etc/app; cat a deep/b; ls; stat -Lc '%a %u %g' deep/b")
+        .output;
+  };
+  EXPECT_EQ(see(), "oneonea\ndeep\n440 0 7\n");
+  EXPECT_EQ(run_shell(runtime(), "live",
+                      "cd /etc/app; for it in 'rm ..data' 'ln -sfn /etc ..data' 'mv a b' "
+                      "'touch ..data/x' 'chmod 777 .'; do $it 2>/dev/null && echo $it; done")
+                .output,
+            "");
+  tree.files = {{"a", "two", 0644}, {"deep/b", "two", 0440}, {"c", "", 0644}};
+  runtime().replace_files("live", tree);
+  EXPECT_EQ(see(), "twotwoa\nc\ndeep\n440 0 7\n");
+  engine_->kill();
+  engine_->start();
+  tree.files.pop_back();
+  tree.files[0].content = "three";
+  runtime().replace_files("live", tree);
+  EXPECT_EQ(see(), "threetwoa\ndeep\n440 0 7\n");
+
+  MountSpec other = tree;
+  other.target = "/etc/plain";
+  EXPECT_THROW(runtime().replace_files("live", other), Error);
+  EXPECT_THROW(runtime().replace_files("nobody", tree), Error);
+  other = tree;
+  other.files = {{"../../out", "", 0444}};
+  EXPECT_THROW(runtime().replace_files("live", other), Error);
+  runtime().destroy("live");
+}
+
 TEST_F(Life, APartOfAVolumeIsNoWayOut) {
   SandboxSpec spec{.id = "part"};
   spec.mounts = {{.kind = MountKind::volume, .source = "whole", .target = "/part"}};

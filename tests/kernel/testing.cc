@@ -36,12 +36,14 @@ void collect(linux::Fd& pipe, std::string& text, bool wait) {
   }
 }
 
+// Without those that nobody uses: they wait for the next sandbox, and go with the engine.
 void add_cgroups(const fs::path& root, std::set<std::string>& found) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(root / "hearth", ignored)) {
     if (!entry.is_directory()) continue;
     for (const auto& leaf : fs::directory_iterator(entry.path(), ignored)) {
-      if (leaf.is_directory()) found.insert(leaf.path());
+      const bool is_spare = leaf.path().filename().string().starts_with(".spare-");
+      if (leaf.is_directory() && !is_spare) found.insert(leaf.path());
     }
   }
 }
