@@ -1,5 +1,8 @@
 #include "model/conversion.h"
 
+#include <cstdint>
+#include <limits>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
@@ -59,16 +62,25 @@ std::string state_of(Json object, const std::string& annotation) {
   return to_text(object);
 }
 
-// The v1alpha1 object that was kept, taken out of the annotations; null if there is none.
+// The v1alpha1 object that was kept, taken out of the annotations; null if there is none. One that
+// cannot be read counts as none: whoever may write one object could otherwise keep everybody from
+// listing all of them in v1alpha1.
 Json take_state(Json& object, const std::string& annotation) {
   const std::string text(text_at(object, {"metadata", "annotations", annotation}));
   drop_annotation(object, annotation);
   if (text.empty()) return nullptr;
   try {
     return parse_json(text).value;
-  } catch (const Error& error) {
-    fail(Code::invalid, "annotation '{}' holds no object: {}", annotation, error.what());
+  } catch (const Error&) {
+    return nullptr;
   }
+}
+
+// Of a kept object, which somebody may have written by hand: an int32 that is not below 0.
+std::optional<std::int64_t> count_at(const Json& original, Path path) {
+  const auto number = number_at(original, path);
+  const bool fits = number && *number >= 0 && *number <= std::numeric_limits<std::int32_t>::max();
+  return fits ? number : std::nullopt;
 }
 
 std::string without_suffix(std::string_view name) {
@@ -97,10 +109,10 @@ void sandbox_to_alpha(Json& sandbox, const Json& original) {
   erase_at(sandbox, {"status", "nodeName"});
   std::int64_t running = is_suspended ? 0 : 1;
   if (!original.is_null()) {
-    const auto replicas = number_at(original, {"spec", "replicas"});
+    const auto replicas = count_at(original, {"spec", "replicas"});
     if (mode == "Running" && !replicas) spec.erase("replicas");
     if (mode == "Running" && replicas.value_or(0) != 0) spec["replicas"] = *replicas;
-    running = number_at(original, {"status", "replicas"}).value_or(0);
+    running = count_at(original, {"status", "replicas"}).value_or(0);
   }
   // Zero is not written, and nothing is made for the sake of it.
   if (running != 0) make_object_at(sandbox, {"status"})["replicas"] = running;
@@ -149,9 +161,11 @@ void claim_to_alpha(Json& claim, const Json& original) {
   spec["warmpool"] = is_shadow ? "default" : pool;
   if (original.is_null()) return;
   const bool is_unchanged = is_pool_of(pool, original, bound);
-  if (const Json* reference = find(original, {"spec", "sandboxTemplateRef"}))
+  if (const Json* reference = find(original, {"spec", "sandboxTemplateRef"});
+      reference && find(*reference, {"name"}) && find(*reference, {"name"})->is_string())
     spec["sandboxTemplateRef"] = *reference;
   const Json* policy = find(original, {"spec", "warmpool"});
+  if (policy && !policy->is_string()) policy = nullptr;
   if (!is_unchanged)
     spec["warmpool"] = pool.empty() ? "default" : pool;
   else if (policy)

@@ -1,5 +1,6 @@
 #include "model/conversion.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -120,10 +121,27 @@ TEST(SandboxConversion, DoesNotNestStates) {
   EXPECT_EQ(text_at(sandbox, {"metadata", "annotations", kState}), state);
 }
 
-TEST(SandboxConversion, RefusesAStateThatIsNone) {
-  Json sandbox = json(R"({"apiVersion":"agents.x-k8s.io/v1beta1","kind":"Sandbox",
-    "metadata":{"annotations":{"api.agents.x-k8s.io/v1alpha1-sandbox-state":"{"}}})");
-  EXPECT_THROW(to_v1alpha1(sandbox), Error);
+TEST(SandboxConversion, AStateThatIsNoneCountsAsNotThere) {
+  for (const std::string_view state :
+       {"{", "3", "[]", "null", R"({\"spec\":7})", R"({\"spec\":{\"replicas\":-1}})",
+        R"({\"spec\":{\"replicas\":99999999999}})"}) {
+    Json sandbox = json(fmt::format(R"({{"apiVersion":"agents.x-k8s.io/v1beta1","kind":"Sandbox",
+      "metadata":{{"annotations":{{"{}":"{}"}}}},"spec":{{"operatingMode":"Suspended"}}}})",
+                                    kState, state));
+    to_v1alpha1(sandbox);
+    EXPECT_EQ(number_at(sandbox, {"spec", "replicas"}), 0) << state;
+    EXPECT_FALSE(find(sandbox, {"metadata", "annotations"})) << state;
+  }
+}
+
+TEST(ClaimConversion, AStateOfOtherTypesIsNotShown) {
+  const Json claim = alpha(R"({"apiVersion":"extensions.agents.x-k8s.io/v1beta1",
+    "kind":"SandboxClaim","metadata":{"annotations":
+      {"api.agents.x-k8s.io/v1alpha1-sandboxclaim-state":
+       "{\"spec\":{\"sandboxTemplateRef\":\"t\",\"warmpool\":{}}}"}},
+    "spec":{"warmPoolRef":{"name":"shadow-pool-"}}})");
+  EXPECT_TRUE(object_at(claim, {"spec", "sandboxTemplateRef"})) << to_text(claim);
+  EXPECT_FALSE(object_at(claim, {"spec", "warmpool"})) << to_text(claim);
 }
 
 TEST(ClaimConversion, FindsThePool) {

@@ -56,6 +56,12 @@ inline constexpr std::string_view kSurfacesAnnotation = "hearth.dev/surfaces";
 // On a cluster where pods are given a guest, also on the Sandbox itself: "off" leaves one alone.
 inline constexpr std::string_view kGuestAnnotation = "hearth.dev/guest";
 
+// --- What sandboxes of the E2B API wear: its variables, and the token that its surfaces ask for.
+
+// On a pod template and so on its pod: its first container is made with all that, of the template
+// whose id this is. Whoever takes such a sandbox for something else takes the token off.
+inline constexpr std::string_view kDressAnnotation = "hearth.dev/dress";
+
 // --- Pools.
 
 // On a SandboxWarmPool: "id" makes it name its sandboxes as E2B does, `i` and 20 characters of

@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 
 #include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/parser.hpp>
@@ -184,7 +186,23 @@ const Json* member(const Json& value, std::string_view name) {
   return object ? object->if_contains(name) : nullptr;
 }
 
+// Whether one of eight bytes is a control character, a quote or a backslash.
+bool has_special(std::uint64_t bytes) {
+  constexpr std::uint64_t kOnes = 0x0101010101010101;
+  constexpr std::uint64_t kTops = 0x8080808080808080;
+  const auto has_zero = [](std::uint64_t word) { return (word - kOnes) & ~word & kTops; };
+  const std::uint64_t control = (bytes - kOnes * 0x20) & ~bytes & kTops;
+  return (control | has_zero(bytes ^ (kOnes * '"')) | has_zero(bytes ^ (kOnes * '\\'))) != 0;
+}
+
+// Nearly all texts are, and nearly everything that is written is text: eight bytes at a time.
 bool is_plain(std::string_view text) {
+  while (text.size() >= sizeof(std::uint64_t)) {
+    std::uint64_t bytes = 0;
+    std::memcpy(&bytes, text.data(), sizeof(bytes));
+    if (has_special(bytes)) return false;
+    text.remove_prefix(sizeof(bytes));
+  }
   for (const char c : text)
     if (static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\') return false;
   return true;

@@ -1,5 +1,6 @@
 #include "model/json.h"
 
+#include <boost/json/serialize.hpp>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +10,18 @@
 
 namespace hearth::model {
 namespace {
+
+TEST(JsonText, EscapesWhereverItStands) {
+  for (std::size_t size = 1; size < 20; ++size) {
+    for (std::size_t at = 0; at < size; ++at) {
+      for (int c = 0; c < 256; ++c) {
+        std::string text(size, 'x');
+        text[at] = static_cast<char>(c);
+        EXPECT_EQ(to_text(Json(text)), boost::json::serialize(Json(text))) << size << " " << at;
+      }
+    }
+  }
+}
 
 TEST(Json, TellsWhichMembersCameTwice) {
   const ParsedJson parsed = parse_json(R"({"a":[{"b":1},{"b":1,"c":2,"b":3}],"d":{"e":1,"e":2}})");
