@@ -6,6 +6,7 @@
 #include "controllers/claim_metadata.h"
 #include "controllers/claim_outfit.h"
 #include "model/agent_sandbox.h"
+#include "model/front_door.h"
 #include "model/meta.h"
 #include "pool/allocator.h"
 
@@ -27,6 +28,12 @@ JsonObject pod_template_changes(const Json& claim, const Json& sandbox,
                                 const Json* sandbox_template) {
   return metadata_changes(model::find(sandbox, {"spec", "podTemplate", "metadata"}),
                           claimed_pod_metadata(claim, sandbox, sandbox_template));
+}
+
+// Whether its pod was made as one for E2B.
+bool is_dressed(const Json& sandbox) {
+  return model::find(sandbox, {"spec", "podTemplate", "metadata", "annotations",
+                               model::kDressAnnotation}) != nullptr;
 }
 
 // Whether the claim, as another controller wrote it, says that this is a warm one.
@@ -61,7 +68,10 @@ Json adoption_patch(const Json& claim, const Json& sandbox, const Json* sandbox_
   if (const auto trace = model::annotation_of(claim, model::kTraceContextAnnotation);
       !trace.empty())
     annotations[model::kTraceContextAnnotation] = trace;
-  if (has_outfit(claim)) annotations[kOutfitAnnotation] = "required";
+  if (is_dressed(sandbox))
+    annotations[kOutfitAnnotation] = kUndress;
+  else if (has_outfit(claim))
+    annotations[kOutfitAnnotation] = "required";
   JsonObject patch{{"metadata",
                     {{"labels", std::move(labels)},
                      {"annotations", std::move(annotations)},

@@ -12,6 +12,8 @@ using model::Json;
 // On an adopted sandbox whose pod has yet to get what the claim brings along (claim_outfit.h), at
 // first and whenever there is another pod.
 inline constexpr std::string_view kOutfitAnnotation = "hearth.dev/outfit";
+// Its value where the sandbox was dressed for E2B (model/front_door.h): the token goes.
+inline constexpr std::string_view kUndress = "undress";
 
 // Everything that makes a pool's sandbox the claim's, as one merge patch: owner, labels,
 // annotations and the metadata of its pod. `sandbox_template` may be null.

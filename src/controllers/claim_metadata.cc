@@ -9,6 +9,7 @@
 #include "controllers/claim_files.h"
 #include "controllers/claim_problem.h"
 #include "model/agent_sandbox.h"
+#include "model/front_door.h"
 #include "model/meta.h"
 #include "model/names.h"
 
@@ -108,6 +109,7 @@ void drop_pool_words(JsonObject& labels, JsonObject& annotations) {
   for (const std::string_view key :
        {model::kPoolLabel, model::kTemplateHashLabel, model::kPodTemplateHashLabel})
     labels.erase(key);
+  annotations.erase(model::kDressAnnotation);
   const Json* evictable = annotations.if_contains(model::kSafeToEvictAnnotation);
   if (evictable && text_of(*evictable) == "true") annotations.erase(model::kSafeToEvictAnnotation);
 }

@@ -8,6 +8,7 @@
 #include "base/base64.h"
 #include "base/error.h"
 #include "client/kinds.h"
+#include "controllers/claim_adoption.h"
 #include "controllers/claim_cold.h"
 #include "controllers/claim_files.h"
 #include "model/agent_sandbox.h"
@@ -173,6 +174,7 @@ std::vector<pool::Outfit> outfits_of(const Json& claim, const Json& sandbox,
   for (const Json& volume : items_at(claim, {"spec", "volumeClaimTemplates"}))
     first.volumes.push_back({.claim_name = volume_claim_name(volume, sandbox),
                              .path = std::string(text_at(volume, {"mountPath"}))});
+  first.drops_token = model::annotation_of(sandbox, kOutfitAnnotation) == kUndress;
   std::vector<pool::Outfit> outfits;
   for (auto& [container, variables] : environments_of(claim, sandbox, read)) {
     pool::Outfit other;

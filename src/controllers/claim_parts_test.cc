@@ -269,6 +269,26 @@ TEST(ClaimAdoption, IsOnePatchWithAllOfIt) {
       R"("annotations":{"cluster-autoscaler.kubernetes.io/safe-to-evict":null}}}}})");
 }
 
+TEST(ClaimAdoption, OfOneThatWasDressedForE2bUndressesIt) {
+  Json member = member_json();
+  member.at_pointer("/spec/podTemplate/metadata/annotations").as_object()["hearth.dev/dress"] = "t";
+  const Json own = template_json();
+  for (const Json* sandbox_template : {static_cast<const Json*>(nullptr), &own}) {
+    const Json patch = adoption_patch(claim_json(), member, sandbox_template);
+    EXPECT_EQ(model::annotation_of(patch, kOutfitAnnotation), kUndress);
+    const Json* dress =
+        model::find(patch, {"spec", "podTemplate", "metadata", "annotations", "hearth.dev/dress"});
+    ASSERT_TRUE(dress);
+    EXPECT_TRUE(dress->is_null());
+    const auto outfits = outfits_of(claim_json(), patch, [](auto&&...) { return std::nullopt; });
+    ASSERT_EQ(outfits.size(), 1U);
+    EXPECT_TRUE(outfits[0].drops_token);
+  }
+  EXPECT_EQ(
+      model::annotation_of(adoption_patch(claim_json(), member_json(), &own), kOutfitAnnotation),
+      "");
+}
+
 TEST(ClaimAdoption, SafeToEvictStaysWhereSomebodyMeantIt) {
   Json own = template_json();
   own.at_pointer("/spec/podTemplate/metadata").as_object()["annotations"] =

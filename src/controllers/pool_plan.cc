@@ -127,11 +127,14 @@ Json make_member(const Json& pool, const Blueprint& blueprint, bool may_evict) {
     model::make_object_at(spec, {"podTemplate", "metadata", "annotations"})
         .emplace(model::kSafeToEvictAnnotation, "true");
   }
+  const bool is_for_e2b = model::annotation_of(pool, model::kNamesAnnotation) == "id";
+  if (is_for_e2b)
+    model::make_object_at(spec, {"podTemplate", "metadata",
+                                 "annotations"})[model::kDressAnnotation] = template_name_of(pool);
   // Tells who made it, whatever it is called and whoever has it by then.
   JsonObject metadata{{"generateName", std::string(pool_name) + "-"},
                       {"namespace", model::namespace_of(pool)}};
-  if (model::annotation_of(pool, model::kNamesAnnotation) == "id")
-    metadata["name"] = "i" + random_alphanumeric(kIdLength);
+  if (is_for_e2b) metadata["name"] = "i" + random_alphanumeric(kIdLength);
   metadata["labels"] = std::move(labels);
   JsonObject annotations = blueprint.access;
   annotations[model::kTemplateRefAnnotation] = template_name_of(pool);

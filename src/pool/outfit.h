@@ -28,12 +28,13 @@ struct Outfit {
   std::string directory;                 // empty: as it is
   std::string user;                      // whom commands run as; empty: as it is
   std::string token;                     // that surfaces ask for; empty: as it is
+  bool drops_token = false;              // they ask for none any more
   std::vector<OutfitFile> files;
   std::vector<OutfitVolume> volumes;
 
   bool is_empty() const {
     return environment.empty() && directory.empty() && user.empty() && token.empty() &&
-           files.empty() && volumes.empty();
+           !drops_token && files.empty() && volumes.empty();
   }
 };
 

@@ -45,6 +45,8 @@ class Reach : public Outfitter {
   // Makes an image of the first container's files, under this name; it stands still meanwhile.
   virtual void commit(const model::Json& pod, const std::string& image) = 0;
   virtual bool remove_image(const std::string& image) = 0;
+  // Names of images that begin so.
+  virtual std::vector<std::string> find_images(std::string_view prefix) = 0;
 
   // Whom it may talk to, from now on. invalid for a CIDR that is none, or a pod without a network.
   virtual void set_egress(const model::Json& pod, const Egress& egress) = 0;

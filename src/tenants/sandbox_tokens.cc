@@ -48,18 +48,18 @@ SandboxTokens::SandboxTokens(std::string seed) : seed_(std::move(seed)) {
          seed_.size());
 }
 
-std::string SandboxTokens::envd_token(std::string_view id) const {
-  return token("envd", id);
+std::string SandboxTokens::envd_token(const model::Key& sandbox) const {
+  return token("envd", sandbox);
 }
 
-std::string SandboxTokens::traffic_token(std::string_view id) const {
-  return token("traffic", id);
+std::string SandboxTokens::traffic_token(const model::Key& sandbox) const {
+  return token("traffic", sandbox);
 }
 
-std::string SandboxTokens::token(std::string_view purpose, std::string_view id) const {
+std::string SandboxTokens::token(std::string_view purpose, const model::Key& sandbox) const {
   std::string text(purpose);
   text += ':';
-  text += id;
+  text += sandbox.text();
   return hmac_sha256_hex(seed_, text);
 }
 

@@ -1,4 +1,6 @@
-// Tokens of sandboxes, which nobody has to store: HMAC-SHA-256 of purpose and id with one seed.
+// Tokens of sandboxes, which nobody has to store: HMAC-SHA-256 of purpose, namespace and id with
+// one seed. With the namespace: whoever may name sandboxes in one of his own gets no tokens of
+// another's.
 //
 // The same sandbox has the same tokens as long as the seed lives; it is in a Secret in
 // hearth-system. Whoever holds a token learns nothing about another.
@@ -8,6 +10,7 @@
 #include <string_view>
 
 #include "client/client.h"
+#include "model/meta.h"
 
 namespace hearth::tenants {
 
@@ -19,12 +22,12 @@ class SandboxTokens {
 
   // 64 hexadecimal digits each. Compare with http::equal_constant_time.
   // For envd and other surfaces inside (X-Access-Token).
-  std::string envd_token(std::string_view id) const;
+  std::string envd_token(const model::Key& sandbox) const;
   // For ports of the user's own (E2B-Traffic-Access-Token).
-  std::string traffic_token(std::string_view id) const;
+  std::string traffic_token(const model::Key& sandbox) const;
 
  private:
-  std::string token(std::string_view purpose, std::string_view id) const;
+  std::string token(std::string_view purpose, const model::Key& sandbox) const;
 
   std::string seed_;
 };

@@ -19,12 +19,14 @@ TEST(Digest, IsSha256) {
 TEST(SandboxTokens, DifferByIdPurposeAndSeed) {
   const SandboxTokens tokens(std::string(32, 'a'));
   const SandboxTokens others(std::string(32, 'b'));
-  EXPECT_EQ(tokens.envd_token("i1"), tokens.envd_token("i1"));
-  EXPECT_EQ(tokens.envd_token("i1"), hmac_sha256_hex(std::string(32, 'a'), "envd:i1"));
-  EXPECT_NE(tokens.envd_token("i1"), tokens.envd_token("i2"));
-  EXPECT_NE(tokens.envd_token("i1"), tokens.traffic_token("i1"));
-  EXPECT_NE(tokens.envd_token("i1"), others.envd_token("i1"));
-  EXPECT_EQ(tokens.envd_token("i1").size(), 64U);
+  const model::Key one{"red", "i1"};
+  EXPECT_EQ(tokens.envd_token(one), tokens.envd_token(one));
+  EXPECT_EQ(tokens.envd_token(one), hmac_sha256_hex(std::string(32, 'a'), "envd:red/i1"));
+  EXPECT_NE(tokens.envd_token(one), tokens.envd_token({"red", "i2"}));
+  EXPECT_NE(tokens.envd_token(one), tokens.envd_token({"blue", "i1"})) << "a namesake's";
+  EXPECT_NE(tokens.envd_token(one), tokens.traffic_token(one));
+  EXPECT_NE(tokens.envd_token(one), others.envd_token(one));
+  EXPECT_EQ(tokens.envd_token(one).size(), 64U);
 }
 
 TEST(SandboxTokens, AShortSeedIsRefused) {
