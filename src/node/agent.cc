@@ -9,6 +9,7 @@
 #include "node/pods.h"
 #include "node/provisioner.h"
 #include "node/reach.h"
+#include "node/refresher.h"
 #include "node/runtime_pool.h"
 #include "reconcile/controller.h"
 #include "reconcile/manager.h"
@@ -34,6 +35,11 @@ PlannerOptions planner_options(const AgentOptions& options) {
   made.host_address = options.host_address;
   made.has_network = options.has_network;
   return made;
+}
+
+// The cache must outlive it.
+std::function<reconcile::Rank(const model::Key& key)> ranks_in(const client::WatchCache& cache) {
+  return [&cache](const model::Key& key) { return rank_of(cache.find(key.ns, key.name).get()); };
 }
 
 // The claims and volumes of this machine, and who makes and unmakes them.
@@ -96,12 +102,18 @@ struct Agent::State {
               .host_address = given.host_address,
               .wake = [this](const model::Key& key) { controller.queue().add(key); },
               .furnish = [this](const Json& pod,
-                                runtime::SandboxSpec& spec) { network.furnish(pod, spec); }},
+                                runtime::SandboxSpec& spec) { network.furnish(pod, spec); },
+              .dress = given.dress},
         pods(tools, cache),
-        controller(pods, {.name = "node-pods", .workers = given.workers}),
+        refresher(api, runtime, planner, cache, events),
+        controller(
+            pods,
+            {.name = "node-pods", .workers = given.workers, .queue = {.rank_of = ranks_in(cache)}}),
         unbound(api, client::kPods, pods_of("")),
         binder(api, {.unbound = unbound, .bound = cache}, events, given.node_name),
-        binding(binder, {.name = "node-binder", .workers = kBinders}),
+        binding(
+            binder,
+            {.name = "node-binder", .workers = kBinders, .queue = {.rank_of = ranks_in(unbound)}}),
         storage(api, runtime, events, given.node_name),
         reach(api, runtime, given.node_name,
               [this](const Json& pod) { return network.policy_of(pod); }),
@@ -127,6 +139,7 @@ struct Agent::State {
   Ends ends;
   Tools tools;
   Pods pods;
+  Refresher refresher;
   reconcile::Controller controller;
   client::WatchCache unbound;
   Binder binder;
@@ -156,6 +169,7 @@ void Agent::start() {
   if (state_->options.has_network) state_->network.start();
   state_->pods.adopt();
   state_->controller.start();
+  state_->refresher.start();
   if (state_->options.binds) state_->binding.start();
 }
 
@@ -169,6 +183,7 @@ void Agent::stop() {
   state_->binding.stop();
   state_->unbound.stop();
   state_->controller.stop();
+  state_->refresher.stop();
   state_->network.stop();
   state_->cache.stop();
   state_->ends.stop();

@@ -6,14 +6,19 @@
 // Knows the API only as a client::Client: the embedded one or any cluster's.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "client/client.h"
+#include "model/json.h"
 #include "registry/pull.h"
 
 namespace hearth::pool {
 class Reach;
+}
+namespace hearth::runtime {
+struct SandboxSpec;
 }
 
 namespace hearth::node {
@@ -26,6 +31,9 @@ struct AgentOptions {
   // Whether pods that name no node get this one. Not where a scheduler does that.
   bool binds = true;
   registry::PullOptions pull = {};
+  // Called before the first container of a pod is made that is dressed (model/front_door.h): adds
+  // what it wears. Any thread. None: such pods are like others.
+  std::function<void(const model::Json& pod, runtime::SandboxSpec& spec)> dress = {};
   unsigned workers = 16;
 };
 

@@ -130,7 +130,8 @@ model::Quantity limit_or_default(const PlanInput& input, const Json& container,
   if (const auto given = model::Quantity::parse(text_at(container, {"resources", kind, resource})))
     return *given;
   if (kind == "requests") return {};
-  const PlanInput other{input.client, input.options, input.pod, container, input.image};
+  const PlanInput other{input.client, input.options, input.tokens,
+                        input.pod,    container,     input.image};
   const runtime::Limits limits = plan_limits(other);
   if (resource == "cpu") return *model::Quantity::parse(fmt::format("{}m", limits.cpu_millis));
   const std::uint64_t bytes = resource == "memory" ? limits.memory_bytes : limits.disk_bytes;

@@ -39,6 +39,7 @@ class FakeRuntime : public runtime::Runtime {
   void pause(const std::string&) override { refuse(); }
   void resume(const std::string&) override { refuse(); }
   void configure(const std::string&, const runtime::Belongings&) override { refuse(); }
+  void replace_files(const std::string&, const runtime::MountSpec&) override { refuse(); }
   void keep_log(const std::string&) override { refuse(); }
   std::vector<runtime::LogFile> open_log(const std::string&) override { refuse(); }
   void set_policy(const std::string& id, const network::Policy& policy) override {

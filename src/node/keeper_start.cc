@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/on_failure.h"
 #include "guest/client.h"
+#include "model/front_door.h"
 #include "model/meta.h"
 #include "node/keeper.h"
 #include "node/sandbox_ids.h"
@@ -27,6 +28,13 @@ std::string pause_text(Duration pause) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(pause).count();
   return seconds < 60 ? fmt::format("{}s", seconds)
                       : fmt::format("{}m{}s", seconds / 60, seconds % 60);
+}
+
+bool is_dressed(const Json& pod, const Container& container) {
+  if (model::annotation_of(pod, model::kDressAnnotation).empty()) return false;
+  const auto* containers = model::array_at(pod, {"spec", "containers"});
+  return containers != nullptr && !containers->empty() &&
+         model::text_at(containers->front(), {"name"}) == container.name;
 }
 
 }  // namespace
@@ -137,6 +145,7 @@ ContainerPlan Keeper::make_plan(const Json& pod, const Container& container, uns
   plan.sandbox.hostname = hostname_of(pod);
   if (!sandboxes_.empty()) plan.sandbox.joins = *sandboxes_.begin();
   if (tools_.furnish) tools_.furnish(pod, plan.sandbox);
+  if (tools_.dress && is_dressed(pod, container)) tools_.dress(pod, plan.sandbox);
   plan.command.detached = true;
   plan.command.main = true;
   return plan;

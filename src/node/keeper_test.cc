@@ -7,6 +7,7 @@
 
 #include "apiserver/server_testing.h"
 #include "client/kinds.h"
+#include "model/container_id.h"
 #include "model/front_door.h"
 #include "model/meta.h"
 #include "node/fake_sandboxes_internal.h"
@@ -51,7 +52,7 @@ class KeeperTest : public testing::Test {
   Json container(std::size_t index) { return pod().at("status").at("containerStatuses").at(index); }
   std::string sandbox_of(std::size_t index) {
     return std::string(
-        model::text_at(container(index), {"containerID"}).substr(kContainerScheme.size()));
+        model::sandbox_of_container(model::text_at(container(index), {"containerID"})));
   }
   std::int64_t restarts(std::size_t index) {
     return model::number_at(container(index), {"restartCount"}).value_or(-1);

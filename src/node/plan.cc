@@ -89,18 +89,26 @@ void ContainerPlan::set_address(std::string_view address) {
 }
 
 struct Planner::State {
+  State(client::Client& api, PlannerOptions given)
+      : client(api),
+        options(std::move(given)),
+        tokens(api, options.clock ? *options.clock : machine_clock),
+        services(api) {}
+
   client::Client& client;
-  PlannerOptions options;
+  const PlannerOptions options;
+  const SystemClock machine_clock = {};
+  Tokens tokens;
   ServiceVariables services;
 };
 
 Planner::Planner(client::Client& client, PlannerOptions options)
-    : state_(new State{client, std::move(options), ServiceVariables(client)}) {}
+    : state_(std::make_unique<State>(client, std::move(options))) {}
 
 Planner::~Planner() = default;
 
 ContainerPlan Planner::plan(const Json& pod, const Json& container, const image::Image& image) {
-  const PlanInput input{state_->client, state_->options, pod, container, image};
+  const PlanInput input{state_->client, state_->options, state_->tokens, pod, container, image};
   const Identity identity = plan_identity(input);
   const Variables variables = plan_variables(input, state_->services);
   ContainerPlan plan;
@@ -110,6 +118,8 @@ ContainerPlan Planner::plan(const Json& pod, const Json& container, const image:
   plan.sandbox.user = identity.user;
   plan.sandbox.directory = text_at(container, {"workingDir"});
   plan.sandbox.limits = plan_limits(input);
+  plan.sandbox.read_only_root =
+      model::is_true_at(container, {"securityContext", "readOnlyRootFilesystem"});
   // A disk in memory counts as memory: whoever asks for more of it needs a real one.
   const bool fits = plan.sandbox.limits.memory_bytes == 0 ||
                     plan.sandbox.limits.disk_bytes <= plan.sandbox.limits.memory_bytes;
@@ -120,6 +130,16 @@ ContainerPlan Planner::plan(const Json& pod, const Json& container, const image:
   plan.sandbox.surfaces = plan_surfaces(input, !plan.command.command.empty());
   plan.sandbox.mounts = plan_mounts(input, identity, variables);
   return plan;
+}
+
+std::vector<ChangingFiles> Planner::plan_changing_files(const Json& pod, const Json& container) {
+  const image::Image unknown;  // says nothing about files
+  const PlanInput input{state_->client, state_->options, state_->tokens, pod, container, unknown};
+  return node::plan_changing_files(input, plan_file_owner(input));
+}
+
+void Planner::forget(std::string_view pod_uid) {
+  state_->tokens.forget(pod_uid);
 }
 
 bool runs_command(const Json& container, const image::Image& image) {

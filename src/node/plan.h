@@ -32,6 +32,12 @@ struct ContainerPlan {
   void set_address(std::string_view address);
 };
 
+// Files of a running container that follow the objects they are made of, as they are now.
+struct ChangingFiles {
+  runtime::MountSpec mount;
+  std::string problem;  // why they cannot be made, and those inside stay; empty: none
+};
+
 struct PlannerOptions {
   std::string node_name;
   std::string host_address;  // of this machine
@@ -40,9 +46,10 @@ struct PlannerOptions {
   runtime::Limits limits = {};
   // Of an emptyDir on disk without a sizeLimit; 0: as much as the engine's disk.
   std::uint64_t empty_dir_bytes = 0;
-  // Token files are written once and not refreshed, so the ones that nobody asked for by name live
-  // long; they end with their pod anyway.
+  // Of tokens that nobody asked for by name. They are renewed, but not while the engine is away, so
+  // they live long; they end with their pod anyway.
   Duration token_life = std::chrono::hours(24 * 365);
+  const Clock* clock = nullptr;  // must outlive the planner; null: the machine's
 };
 
 // Thread-safe. Keeps a watch on Services, for their variables.
@@ -58,6 +65,10 @@ class Planner {
   // names what is not there, or asks for what is not given: CreateContainerConfigError with this
   // text), unavailable (not yet: a claim that is not bound; the pod stays Pending).
   ContainerPlan plan(const Json& pod, const Json& container, const image::Image& image);
+  // For a container that runs. Those of a subPath are not among them: they stay as they were.
+  std::vector<ChangingFiles> plan_changing_files(const Json& pod, const Json& container);
+  // A pod is gone, and so is what was kept for it.
+  void forget(std::string_view pod_uid);
 
  private:
   struct State;

@@ -12,6 +12,7 @@
 #include "client/client.h"
 #include "image/image.h"
 #include "node/plan.h"
+#include "node/tokens.h"
 
 namespace hearth::node {
 
@@ -22,6 +23,7 @@ using model::JsonObject;
 struct PlanInput {
   client::Client& client;
   const PlannerOptions& options;
+  Tokens& tokens;
   const Json& pod;
   const Json& container;
   const image::Image& image;
@@ -42,6 +44,8 @@ struct Identity {
 
 // security.cc. Throws Error(invalid) for what is refused.
 Identity plan_identity(const PlanInput& input);
+// Only what of it concerns files; nothing is checked but the ids.
+Identity plan_file_owner(const PlanInput& input);
 
 // Variables of Services, by namespace; kept up to date by a watch.
 class ServiceVariables {
@@ -73,6 +77,8 @@ runtime::Limits plan_limits(const PlanInput& input);
 // volumes.cc
 std::vector<runtime::MountSpec> plan_mounts(const PlanInput& input, const Identity& identity,
                                             const Variables& variables);
+
+std::vector<ChangingFiles> plan_changing_files(const PlanInput& input, const Identity& identity);
 
 // volume_files.cc. By path.
 using Files = std::map<std::string, runtime::MountFile, std::less<>>;

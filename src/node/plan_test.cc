@@ -208,6 +208,9 @@ TEST_F(Plan, WhoItRunsAsAndWhatIsRefused) {
                 .second.find("'SYS_ADMIN'"),
             std::string::npos);
   plan_of(R"(,"securityContext":{"capabilities":{"add":["CHOWN"],"drop":["ALL"]}})");
+  EXPECT_FALSE(plan_of("").sandbox.read_only_root);
+  EXPECT_TRUE(
+      plan_of(R"(,"securityContext":{"readOnlyRootFilesystem":true})").sandbox.read_only_root);
   for (const char* field : {"hostNetwork", "hostPID", "hostIPC"}) {
     const auto [code, why] = refusal("", fmt::format(R"(,"{}":true)", field));
     EXPECT_EQ(code, Code::invalid);

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "base/time_text.h"
+#include "model/container_id.h"
 #include "model/front_door.h"
 #include "model/meta.h"
 
@@ -32,7 +33,7 @@ JsonObject terminated(const Ending& ending) {
       ending.started == Time() ? Json(nullptr) : Json(format_rfc3339(ending.started));
   state["finishedAt"] = format_rfc3339(ending.finished);
   if (!ending.sandbox.empty())
-    state["containerID"] = fmt::format("{}{}", kContainerScheme, ending.sandbox);
+    state["containerID"] = fmt::format("{}{}", model::kContainerScheme, ending.sandbox);
   return JsonObject{{"terminated", std::move(state)}};
 }
 
@@ -73,9 +74,9 @@ JsonObject container_status(const Json& pod, const Container& container, bool is
                         : container.image;
   status["imageID"] = container.image_id;
   if (!container.sandbox.empty())
-    status["containerID"] = fmt::format("{}{}", kContainerScheme, container.sandbox);
+    status["containerID"] = fmt::format("{}{}", model::kContainerScheme, container.sandbox);
   else if (container.before && !container.before->sandbox.empty())
-    status["containerID"] = fmt::format("{}{}", kContainerScheme, container.before->sandbox);
+    status["containerID"] = fmt::format("{}{}", model::kContainerScheme, container.before->sandbox);
   status["started"] = container.stage == Stage::running && container.is_started;
   return status;
 }
@@ -187,8 +188,7 @@ Ending ending_from(const Json& state) {
   ending.message = model::text_at(state, {"message"});
   ending.started = parse_rfc3339(model::text_at(state, {"startedAt"})).value_or(Time());
   ending.finished = parse_rfc3339(model::text_at(state, {"finishedAt"})).value_or(Time());
-  std::string_view id = model::text_at(state, {"containerID"});
-  if (id.starts_with(kContainerScheme)) ending.sandbox = id.substr(kContainerScheme.size());
+  ending.sandbox = model::sandbox_of_container(model::text_at(state, {"containerID"}));
   return ending;
 }
 
@@ -201,8 +201,8 @@ void read_container(Container& container, const Json& status) {
   container.image_id = model::text_at(status, {"imageID"});
   container.is_ready = model::is_true_at(status, {"ready"});
   container.is_started = model::is_true_at(status, {"started"});
-  std::string_view id = model::text_at(status, {"containerID"});
-  if (id.starts_with(kContainerScheme)) container.sandbox = id.substr(kContainerScheme.size());
+  const std::string_view id = model::text_at(status, {"containerID"});
+  container.sandbox = model::sandbox_of_container(id);
   container.has_lived = !id.empty();
   if (const Json* last = model::find(status, {"lastState", "terminated"}))
     container.before = ending_from(*last);

@@ -9,9 +9,6 @@
 
 namespace hearth::node {
 
-// How containerID begins; the sandbox's id follows.
-inline constexpr std::string_view kContainerScheme = "hearth://";
-
 // The whole status that the pod is to have. What the node says nothing about (qosClass, conditions
 // of others) stays as it is in `pod`; transition times change only with what they are about.
 Json make_status(const Json& pod, const Pod& known, Time now);

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "model/agent_sandbox.h"
 #include "model/front_door.h"
 #include "model/meta.h"
 #include "node/sandbox_ids.h"
@@ -68,6 +69,14 @@ void Pods::let_go(const model::Key& key) {
   if (!keeper) return;
   keeper->clear_away();
   keepers_.with([&](auto& keepers) { keepers.erase(key); });
+}
+
+reconcile::Rank rank_of(const Json* pod) {
+  if (pod == nullptr || model::is_deleting(*pod)) return reconcile::Rank::usual;
+  // A pod that runs at once has no status before: see Keeper::write_status.
+  if (model::find(*pod, {"status", "containerStatuses"}) != nullptr) return reconcile::Rank::usual;
+  return model::label_of(*pod, model::kPoolLabel).empty() ? reconcile::Rank::urgent
+                                                          : reconcile::Rank::idle;
 }
 
 bool concerns_node(const Json& before, const Json& now) {

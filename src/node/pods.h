@@ -8,6 +8,7 @@
 
 #include "base/guarded.h"
 #include "node/keeper.h"
+#include "reconcile/queue.h"
 
 namespace hearth::node {
 
@@ -33,6 +34,11 @@ class Pods final : public reconcile::Reconciler {
   Guarded<std::map<model::Key, std::shared_ptr<Keeper>>> keepers_;
   Guarded<Found> found_;  // at the start, and not yet taken over
 };
+
+// Who goes first: a pod that has not begun and that somebody waits for; then what is going on and
+// what ends, and in turns with it members of warm pools, which nobody waits for. Of a pod that is
+// no more: null.
+reconcile::Rank rank_of(const Json* pod);
 
 // Whether a change of a pod is one that its node acts on; what it wrote itself is not.
 bool concerns_node(const Json& before, const Json& now);

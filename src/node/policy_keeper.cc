@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "client/kinds.h"
+#include "model/container_id.h"
 #include "model/front_door.h"
-#include "node/pod_status.h"
 
 namespace hearth::node {
 namespace {
@@ -27,9 +27,8 @@ std::set<std::string> running_sandboxes(const Json& pod) {
     const model::JsonArray* all = model::array_at(pod, {"status", kind});
     if (!all) continue;
     for (const Json& status : *all) {
-      const std::string_view id = text_at(status, {"containerID"});
-      if (model::find(status, {"state", "running"}) && id.starts_with(kContainerScheme))
-        ids.emplace(id.substr(kContainerScheme.size()));
+      const std::string_view id = model::sandbox_of_container(text_at(status, {"containerID"}));
+      if (model::find(status, {"state", "running"}) && !id.empty()) ids.emplace(id);
     }
   }
   return ids;

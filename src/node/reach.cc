@@ -5,10 +5,10 @@
 #include "base/error.h"
 #include "client/kinds.h"
 #include "guest/configuration.h"
+#include "model/container_id.h"
 #include "model/front_door.h"
 #include "model/meta.h"
 #include "node/pod_policy.h"
-#include "node/pod_status.h"
 #include "node/provisioner.h"
 #include "runtime/runtime.h"
 
@@ -33,10 +33,8 @@ std::string running_sandbox(const model::Json& pod, std::string_view name) {
   }
   for (const model::Json& status : *statuses) {
     if (model::text_at(status, {"name"}) != name) continue;
-    const std::string_view id = model::text_at(status, {"containerID"});
     if (model::find(status, {"state", "running"}) == nullptr) return {};
-    if (!id.starts_with(kContainerScheme)) return {};
-    return std::string(id.substr(kContainerScheme.size()));
+    return std::string(model::sandbox_of_container(model::text_at(status, {"containerID"})));
   }
   return {};
 }
@@ -47,6 +45,7 @@ guest::Configuration configuration_of(const pool::Outfit& outfit) {
   configuration.directory = outfit.directory;
   configuration.user = outfit.user;
   configuration.token = outfit.token;
+  configuration.drops_token = outfit.drops_token;
   for (const pool::OutfitFile& file : outfit.files)
     configuration.files.push_back(
         {.path = file.path, .content = file.content, .mode = file.mode, .user = {}});
@@ -174,6 +173,13 @@ void NodeReach::commit(const Json& pod, const std::string& image) {
 
 bool NodeReach::remove_image(const std::string& image) {
   return runtime_.remove_image(image);
+}
+
+std::vector<std::string> NodeReach::find_images(std::string_view prefix) {
+  std::vector<std::string> names;
+  for (image::Image& each : runtime_.list_images())
+    if (each.name.starts_with(prefix)) names.push_back(std::move(each.name));
+  return names;
 }
 
 void NodeReach::set_egress(const Json& pod, const pool::Egress& egress) {

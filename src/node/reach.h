@@ -35,6 +35,7 @@ class NodeReach final : public pool::Reach {
   linux::Fd connect(const model::Json& pod, std::uint16_t port) override;
   void commit(const model::Json& pod, const std::string& image) override;
   bool remove_image(const std::string& image) override;
+  std::vector<std::string> find_images(std::string_view prefix) override;
   void set_egress(const model::Json& pod, const pool::Egress& egress) override;
   pool::PodUsage usage(const model::Json& pod) override;
 

@@ -130,6 +130,7 @@ TEST_F(ReachTest, UsageAndImages) {
   reach_.commit(pod_, "snap:1");
   EXPECT_EQ(runtime_.take_calls(), Calls{"commit snap:1"});
   EXPECT_FALSE(reach_.remove_image("none:1"));
+  EXPECT_TRUE(reach_.find_images("snap").empty());
   EXPECT_THROW(reach_.usage(pod_in("gone")), Error);
 }
 

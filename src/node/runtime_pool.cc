@@ -67,6 +67,9 @@ void RuntimePool::resume(const std::string& id) {
 void RuntimePool::configure(const std::string& id, const runtime::Belongings& belongings) {
   with([&](RuntimeClient& client) { client.configure(id, belongings); });
 }
+void RuntimePool::replace_files(const std::string& id, const runtime::MountSpec& tree) {
+  with([&](RuntimeClient& client) { client.replace_files(id, tree); });
+}
 void RuntimePool::keep_log(const std::string& id) {
   with([&](RuntimeClient& client) { client.keep_log(id); });
 }

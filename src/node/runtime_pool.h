@@ -28,6 +28,7 @@ class RuntimePool final : public runtime::Runtime {
   void pause(const std::string& id) override;
   void resume(const std::string& id) override;
   void configure(const std::string& id, const runtime::Belongings& belongings) override;
+  void replace_files(const std::string& id, const runtime::MountSpec& tree) override;
   void keep_log(const std::string& id) override;
   std::vector<runtime::LogFile> open_log(const std::string& id) override;
   void set_policy(const std::string& id, const network::Policy& policy) override;

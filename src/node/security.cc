@@ -102,16 +102,21 @@ std::optional<std::string> refusal_of(const Json& pod) {
   return std::nullopt;
 }
 
-Identity plan_identity(const PlanInput& input) {
-  if (const auto refusal = refusal_of(input.pod)) fail(Code::invalid, "{}", *refusal);
-  check_container(input);
-  const auto user = find_id(input, "runAsUser");
-  check_not_root(input, user);
+Identity plan_file_owner(const PlanInput& input) {
   const auto group = find_id(input, "runAsGroup");
   const auto files = find_id(input, "fsGroup");
   Identity identity;
   identity.widens_files = files.has_value();
   identity.group = group ? group : files;
+  return identity;
+}
+
+Identity plan_identity(const PlanInput& input) {
+  if (const auto refusal = refusal_of(input.pod)) fail(Code::invalid, "{}", *refusal);
+  check_container(input);
+  const auto user = find_id(input, "runAsUser");
+  check_not_root(input, user);
+  Identity identity = plan_file_owner(input);
   // fsGroup is one more group of each process. There is room for one only, and what it is for, to
   // share files of volumes, works as well with the first.
   const std::string own = input.image.config.user.empty() ? "0" : input.image.config.user;

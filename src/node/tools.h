@@ -33,6 +33,8 @@ struct Tools {
   std::function<void(const model::Key& key)> wake;  // thread-safe
   // The last touch on a container that is about to be made. Throws Error. None: as planned.
   std::function<void(const Json& pod, runtime::SandboxSpec& spec)> furnish = {};
+  // The same for the first container of a pod with a kDressAnnotation.
+  std::function<void(const Json& pod, runtime::SandboxSpec& spec)> dress = {};
 };
 
 }  // namespace hearth::node

@@ -1,6 +1,4 @@
 // Files that are made of objects: config maps, secrets, the downward API, tokens.
-//
-// They are as they were when the container started; what changes later reaches the next one.
 #include "base/error.h"
 #include "client/kinds.h"
 #include "model/meta.h"
@@ -85,34 +83,11 @@ class FileMaker {
   Files files_;
 };
 
-std::string_view account_of(const Json& pod) {
-  const std::string_view name = text_at(pod, {"spec", "serviceAccountName"});
-  return name.empty() ? "default" : name;
-}
-
-std::string request_token(const PlanInput& input, std::string_view audience, std::int64_t seconds) {
-  const Json& pod = input.pod;
-  JsonObject spec{{"expirationSeconds", seconds},
-                  {"boundObjectRef", JsonObject{{"apiVersion", "v1"},
-                                                {"kind", "Pod"},
-                                                {"name", model::name_of(pod)},
-                                                {"uid", model::uid_of(pod)}}}};
-  spec["audiences"] = audience.empty() ? JsonArray() : JsonArray{audience};
-  const Json answer = input.client.post(client::kServiceAccounts, model::namespace_of(pod),
-                                        account_of(pod), "token",
-                                        JsonObject{{"apiVersion", "authentication.k8s.io/v1"},
-                                                   {"kind", "TokenRequest"},
-                                                   {"spec", std::move(spec)}});
-  const std::string_view token = text_at(answer, {"status", "token"});
-  if (token.empty())
-    fail(Code::unavailable, "no token came for service account '{}'", account_of(pod));
-  return std::string(token);
-}
-
 void FileMaker::add_token(const Json& source) {
   add(std::string(text_at(source, {"path"})),
-      request_token(input_, text_at(source, {"audience"}),
-                    model::number_at(source, {"expirationSeconds"}).value_or(kUsualTokenSeconds)));
+      input_.tokens.get(
+          input_.pod, text_at(source, {"audience"}),
+          model::number_at(source, {"expirationSeconds"}).value_or(kUsualTokenSeconds)));
 }
 
 void FileMaker::add_projected(const Json& source) {
@@ -165,7 +140,7 @@ Files plan_token_files(const PlanInput& input, const Identity& identity) {
   if (!wants_token(input, *account)) return {};
   FileMaker maker(input, identity, kReadable);
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(input.options.token_life);
-  maker.add("token", request_token(input, "", seconds.count()));
+  maker.add("token", input.tokens.get(input.pod, "", seconds.count()));
   maker.add("namespace", std::string(ns));
   if (const auto root = find_config_map(input, "kube-root-ca.crt"))
     if (const auto found = root->find("ca.crt"); found != root->end())

@@ -109,6 +109,7 @@ MountSpec plan_claim(const PlanInput& input, const Wanted& wanted) {
 MountSpec plan_files(const Files& files, const Identity& identity, const Wanted& wanted) {
   MountSpec mount;
   mount.kind = MountKind::tree;
+  mount.changes = wanted.sub_path.empty();
   mount.group = identity.group.value_or(0);
   const std::string prefix = wanted.sub_path.empty() ? "" : wanted.sub_path + "/";
   for (const auto& [path, file] : files) {
@@ -166,7 +167,54 @@ Wanted read_wanted(const PlanInput& input, const Json& mount, const Variables& v
   return wanted;
 }
 
+bool mounts_on_token(const Json& container) {
+  const JsonArray* all = model::array_at(container, {"volumeMounts"});
+  return all && std::ranges::any_of(*all, [](const Json& mount) {
+           return without_end(std::string(text_at(mount, {"mountPath"}))) == kTokenFolder;
+         });
+}
+
+std::optional<MountSpec> plan_token_mount(const PlanInput& input, const Identity& identity) {
+  const Files files = plan_token_files(input, identity);
+  if (files.empty()) return std::nullopt;
+  const Json none = JsonObject();
+  MountSpec mount = plan_files(files, identity, {none, "", ""});
+  mount.target = kTokenFolder;
+  mount.read_only = true;
+  return mount;
+}
+
+// Nothing for a mount of another kind.
+std::optional<MountSpec> plan_changing_mount(const PlanInput& input, const Identity& identity,
+                                             const Json& mount) {
+  for (const std::string_view part : {"subPath", "subPathExpr"})
+    if (!text_at(mount, {part}).empty()) return std::nullopt;
+  const Json& volume = find_volume(input.pod, text_at(mount, {"name"}));
+  const auto files = plan_volume_files(input, identity, volume);
+  if (!files) return std::nullopt;
+  MountSpec made = plan_files(*files, identity, {volume, "", ""});
+  made.target = without_end(std::string(text_at(mount, {"mountPath"})));
+  return made;
+}
+
 }  // namespace
+
+std::vector<ChangingFiles> plan_changing_files(const PlanInput& input, const Identity& identity) {
+  std::vector<ChangingFiles> all;
+  // What goes wrong with one of them is no reason to keep the others from changing.
+  const auto add = [&](const auto& plan) {
+    try {
+      if (std::optional<MountSpec> mount = plan()) all.push_back({std::move(*mount), ""});
+    } catch (const Error& error) {
+      all.push_back({MountSpec(), error.what()});
+    }
+  };
+  if (const JsonArray* mounts = model::array_at(input.container, {"volumeMounts"}))
+    for (const Json& mount : *mounts)
+      add([&] { return plan_changing_mount(input, identity, mount); });
+  if (!mounts_on_token(input.container)) add([&] { return plan_token_mount(input, identity); });
+  return all;
+}
 
 std::vector<MountSpec> plan_mounts(const PlanInput& input, const Identity& identity,
                                    const Variables& variables) {
@@ -178,17 +226,8 @@ std::vector<MountSpec> plan_mounts(const PlanInput& input, const Identity& ident
       mounts.back().target = wanted.target;
       mounts.back().read_only = wanted.read_only;
     }
-  const bool has_token = std::ranges::any_of(
-      mounts, [](const MountSpec& mount) { return mount.target == kTokenFolder; });
-  if (!has_token) {
-    const Files files = plan_token_files(input, identity);
-    if (!files.empty()) {
-      const Json none = JsonObject();
-      mounts.push_back(plan_files(files, identity, {none, "", ""}));
-      mounts.back().target = kTokenFolder;
-      mounts.back().read_only = true;
-    }
-  }
+  if (!mounts_on_token(input.container))
+    if (auto token = plan_token_mount(input, identity)) mounts.push_back(std::move(*token));
   // What lies in another comes after it.
   std::ranges::sort(mounts, {}, &MountSpec::target);
   return mounts;

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/time_text.h"
+#include "model/container_id.h"
 #include "model/status.h"
 #include "remote/pod_internal.h"
 
@@ -15,7 +16,6 @@ constexpr std::string_view kContainerLists[] = {"initContainers", "containers",
                                                 "ephemeralContainers"};
 constexpr std::string_view kStatusLists[] = {"initContainerStatuses", "containerStatuses",
                                              "ephemeralContainerStatuses"};
-constexpr std::string_view kRuntime = "hearth://";
 
 std::vector<std::string> container_names(const Json& pod) {
   std::vector<std::string> names;
@@ -38,21 +38,17 @@ const Json* find_status(const Json& pod, std::string_view name) {
   return nullptr;
 }
 
-// Empty for a container that is none of ours.
-std::string sandbox_of(std::string_view container_id) {
-  if (!container_id.starts_with(kRuntime)) return {};
-  return std::string(container_id.substr(kRuntime.size()));
-}
-
 std::optional<Container> container_of(const Json& pod, const Json& status) {
-  std::string id = sandbox_of(model::text_at(status, {"containerID"}));
+  const auto sandbox_at = [&](model::Path path) {
+    return std::string(model::sandbox_of_container(model::text_at(status, path)));
+  };
+  std::string id = sandbox_at({"containerID"});
   if (id.empty()) return std::nullopt;
-  return Container{
-      .pod = pod_name(pod),
-      .pod_uid = std::string(model::text_at(pod, {"metadata", "uid"})),
-      .name = std::string(model::text_at(status, {"name"})),
-      .sandbox = std::move(id),
-      .previous = sandbox_of(model::text_at(status, {"lastState", "terminated", "containerID"}))};
+  return Container{.pod = pod_name(pod),
+                   .pod_uid = std::string(model::text_at(pod, {"metadata", "uid"})),
+                   .name = std::string(model::text_at(status, {"name"})),
+                   .sandbox = std::move(id),
+                   .previous = sandbox_at({"lastState", "terminated", "containerID"})};
 }
 
 LogStream parse_log_stream(const Query& query, std::vector<model::FieldError>& errors) {

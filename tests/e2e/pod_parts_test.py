@@ -88,6 +88,42 @@ class PodParts(unittest.TestCase):
         self.assertEqual(cluster.said("files").splitlines()[:7],
                          ["red files", "red", "400 0", "hush", "red", "read-only", "default"])
 
+    def test_files_follow_what_they_are_made_of(self):
+        def change(path, patch):
+            status, text = cluster.ask("PATCH", path, patch, "application/merge-patch+json")
+            self.assertEqual(status, 200, text)
+
+        maps, secrets = (f"/api/v1/namespaces/default/{kind}" for kind in ("configmaps", "secrets"))
+        cluster.make(maps, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "live"}, "data": {"color": "red", "old": "x"}})
+        # Says what it sees whenever that is something new; all files of one moment come from one folder.
+        cluster.run("live", shell(
+            "see() { for f in color new; do cat /all/$f 2>/dev/null; echo; done; cat /all/labels; echo; ls /all; cat /one; }; before=;"
+            "while :; do now=$(see | tr '\\n' ' '); test \"$now\" = \"$before\" || echo \"$now\"; before=$now; sleep 0.02; done",
+            volumeMounts=[{"name": "all", "mountPath": "/all"}, {"name": "c", "mountPath": "/one", "subPath": "color"}]),
+            volumes=[{"name": "c", "configMap": {"name": "live"}}, {"name": "all", "projected": {"sources": [
+                {"configMap": {"name": "live"}}, {"secret": {"name": "late", "optional": True}},
+                {"downwardAPI": {"items": [{"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]}}]}}])
+
+        def sees(*words):
+            lines = cluster.ask("GET", f"{PODS}/live/log")[1].splitlines()
+            return lines and lines[-1].split() == list(words)
+
+        cluster.phase("live", "Running")
+        wait_until(lambda: sees("red", "color", "labels", "old", "red"), 10, "the first files")
+        change(f"{maps}/live", {"data": {"color": "blue", "old": None}})
+        wait_until(lambda: sees("blue", "color", "labels", "red"), 10, "a change, and none of a subPath")
+        cluster.make(secrets, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "late"}, "stringData": {"new": "hush"}})
+        wait_until(lambda: sees("blue", "hush", "color", "labels", "new", "red"), 10, "a secret that came later")
+        change(f"{PODS}/live", {"metadata": {"labels": {"tier": "web"}}})
+        wait_until(lambda: sees("blue", "hush", 'tier="web"', "color", "labels", "new", "red"), 10, "its own label")
+        # An engine that comes back goes on with it.
+        cluster.engine.process.kill()
+        cluster.engine.process.wait()
+        cluster.engine.start()
+        change(f"{maps}/live", {"data": {"color": "green"}})
+        wait_until(lambda: sees("green", "hush", 'tier="web"', "color", "labels", "new", "red"), 20, "a change after kill -9")
+        cluster.remove("live")
+
     def test_folders_are_shared_and_go_with_the_pod(self):
         before = cluster.engine.hearth("volume", "ls").stdout
         cluster.run("shared", shell("until test -e /a/word; do sleep 0.05; done; cat /a/word; id -u",
@@ -115,6 +151,24 @@ class PodParts(unittest.TestCase):
         cluster.remove("reader")
         cluster.ask("DELETE", f"{CLAIMS}/data")
         wait_until(lambda: json.loads(cluster.ask("GET", "/api/v1/persistentvolumes")[1])["items"] == [], 20, "the volume to go")
+
+    def test_a_root_that_cannot_be_written(self):
+        cluster.run("sealed", shell(
+            "for d in / /etc /usr/bin /var /root /tmp; do touch $d/x 2>&1 | grep -c 'Read-only file system'; done;"
+            "echo scratch > /scratch/x && cat /scratch/x; echo shared > /dev/shm/x && cat /dev/shm/x;"
+            "touch /c/x 2>&1 | grep -c 'Read-only file system'; getent hosts sealed | grep -c sealed;"
+            "echo last words > /dev/termination-log; exit 4",
+            securityContext={"readOnlyRootFilesystem": True}, volumeMounts=[{"name": "s", "mountPath": "/scratch"}, {"name": "c", "mountPath": "/c"}]),
+            volumes=[{"name": "s", "emptyDir": {}}, {"name": "c", "downwardAPI": {"items": [{"path": "n", "fieldRef": {"fieldPath": "metadata.name"}}]}}])
+        self.assertEqual(cluster.said("sealed").split(), ["1"] * 6 + ["scratch", "shared", "1", "1"])
+        state = cluster.pod("sealed")["status"]["containerStatuses"][0]["state"]["terminated"]
+        self.assertEqual((state["exitCode"], state["message"]), (4, "last words\n"))
+        cluster.remove("sealed")
+        # The guest serves as usual: commands come and go.
+        cluster.run("sealed-service", shell("exec sleep 1000", securityContext={"readOnlyRootFilesystem": True},
+                                            readinessProbe={"exec": {"command": ["test", "-d", "/etc"]}}))
+        wait_until(lambda: cluster.pod("sealed-service")["status"].get("containerStatuses", [{}])[0].get("ready"), 20, "readiness")
+        cluster.remove("sealed-service")
 
     def test_why_it_ended(self):
         cluster.run("last-words", shell("echo out of paper > /dev/termination-log; exit 3", securityContext={"runAsUser": 1000}))

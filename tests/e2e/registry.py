@@ -7,6 +7,7 @@ import pathlib
 import platform
 import shutil
 import socket
+import ssl
 import subprocess
 import tarfile
 import tempfile
@@ -91,6 +92,7 @@ class Registry:
         need("docker-registry")
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hearth-registry-"))
         self.user, self.password = user, password
+        self.scheme, self.tls = "http", None
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.host = f"127.0.0.1:{probe.getsockname()[1]}"
@@ -111,6 +113,8 @@ class Registry:
                             "-subj", "/CN=registry", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key,
                             "-out", self.certificate], check=True, capture_output=True)
             config["http"]["tls"] = {"certificate": self.certificate, "key": key}
+            self.folder.chmod(0o755)  # whoever is to trust the certificate reads it
+            self.scheme, self.tls = "https", ssl.create_default_context(cafile=self.certificate)
         (self.folder / "config.yml").write_text(json.dumps(config))
         self.log = open(self.folder / "log", "w")
         self.process = subprocess.Popen(["docker-registry", "serve", str(self.folder / "config.yml")],
@@ -131,13 +135,13 @@ class Registry:
         shutil.rmtree(self.folder)
 
     def ask(self, method, path, data=None, kind="application/octet-stream"):
-        url = path if path.startswith("http") else f"http://{self.host}{path}"
+        url = path if path.startswith("http") else f"{self.scheme}://{self.host}{path}"
         request = urllib.request.Request(url, data=data, method=method, headers={"Content-Type": kind})
         if self.user:
             import base64
             pair = base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
             request.add_header("Authorization", "Basic " + pair)
-        return urllib.request.urlopen(request, timeout=20)
+        return urllib.request.urlopen(request, timeout=20, context=self.tls)
 
     def push(self, repository, tag, image):
         for digest, data in image.blobs.items():
