@@ -67,8 +67,8 @@ std::optional<Refusal> check_envd(const HeadView& head, const Target& target, co
 std::optional<Refusal> check_team_key(const AccessRules& rules, const HeadView& head,
                                       const Route& route) {
   const std::string_view key = head.value("X-API-Key");
-  if (key.empty() || !rules.key_namespace) return kNoKey;
-  const std::string ns = rules.key_namespace(key);
+  if (key.empty() || !rules.key_owner) return kNoKey;
+  const std::string ns = rules.key_owner(key).ns;
   if (ns.empty()) return kNoKey;
   if (ns != route.key.ns) return kOtherTeam;
   return std::nullopt;

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "gateway/key_owner.h"
 #include "gateway/refusal.h"
 #include "gateway/route.h"
 #include "gateway/target.h"
@@ -14,7 +15,7 @@
 namespace hearth::gateway {
 
 struct AccessRules {
-  std::function<std::string(std::string_view key)> key_namespace;
+  std::function<KeyOwner(std::string_view key)> key_owner;
   std::string router_token;
   bool router_open = false;
 };

@@ -104,7 +104,7 @@ struct Gateway::State {
       forgotten = &options.registry->counter("hearth_gateway_routes_forgotten_total",
                                              "Sandboxes known to be gone before the watch told.");
     }
-    shared.rules = {.key_namespace = options.key_namespace,
+    shared.rules = {.key_owner = options.key_owner,
                     .router_token = options.router_token,
                     .router_open = options.router_open};
     shared.table = &table;

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "gateway/key_owner.h"
 #include "gateway/limits.h"
 #include "model/json.h"
 #include "model/meta.h"
@@ -36,6 +37,8 @@ class Reach;
 }
 
 namespace hearth::gateway {
+
+class AccessLog;
 
 struct Listen {
   std::string address = "127.0.0.1";
@@ -54,10 +57,10 @@ struct GatewayOptions {
   // Who connects into sandboxes of this machine; null: their pods' addresses are used.
   pool::Reach* reach = nullptr;
   // The tokens of a sandbox that was handed out by a front door, by its id. Pure.
-  std::function<std::string(std::string_view id)> envd_token;
-  std::function<std::string(std::string_view id)> traffic_token;
-  // The namespace of the team whose API key this is; empty for none. Does not block.
-  std::function<std::string(std::string_view key)> key_namespace;
+  std::function<std::string(const model::Key& sandbox)> envd_token;
+  std::function<std::string(const model::Key& sandbox)> traffic_token;
+  // Does not block.
+  std::function<KeyOwner(std::string_view key)> key_owner;
   // Makes a sandbox that stands still run again; blocks. Throws Error: forbidden, conflict,
   // exhausted are told to the client as such.
   std::function<void(const model::Key& key)> wake;
@@ -69,6 +72,7 @@ struct GatewayOptions {
 
   Limits limits = {};
   metrics::Registry* registry = nullptr;  // null: nobody counts
+  AccessLog* access_log = nullptr;        // null: none is kept
 };
 
 struct ActivityReport {

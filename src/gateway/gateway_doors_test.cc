@@ -141,8 +141,8 @@ TEST(GatewayDoors, IdsThatNobodyKnowsAreNotFound) {
 }
 
 TEST(GatewayDoors, AsksForTokens) {
-  House house({.key_namespace = [](std::string_view key) {
-    return std::string(key == "e2b_ours" ? "default" : key == "e2b_theirs" ? "other" : "");
+  House house({.key_owner = [](std::string_view key) {
+    return KeyOwner{.ns = key == "e2b_ours" ? "default" : key == "e2b_theirs" ? "other" : ""};
   }});
   Program program(echo);
   for (const int port : {8000, 49983, 49999}) {

@@ -40,9 +40,9 @@ class House {
     options.reach = options.reach != nullptr ? options.reach : &reach;
     options.registry = &registry;
     if (!options.envd_token)
-      options.envd_token = [](auto id) { return fmt::format("envd-{}", id); };
+      options.envd_token = [](const model::Key& key) { return "envd-" + key.name; };
     if (!options.traffic_token) {
-      options.traffic_token = [](auto id) { return fmt::format("traffic-{}", id); };
+      options.traffic_token = [](const model::Key& key) { return "traffic-" + key.name; };
     }
     gateway.emplace(sandboxes, pods, std::move(options));
     sandboxes.start();

@@ -94,6 +94,7 @@ Lane::Lane(Shared& shared)
       scratch_(std::make_unique<std::array<char, kBufferBytes>>()) {
   loop_.set_after_batch([this] { after_batch(); });
   loop_.set_tick([this] { tick(); });
+  if (shared_.options.access_log != nullptr) access_lines_.emplace(*shared_.options.access_log);
 }
 
 Lane::~Lane() = default;
@@ -263,6 +264,7 @@ void Lane::tick() {
   const std::int64_t now = loop_.now();
   for_each_session([now](Session& session) { session.check_deadline(now); });
   upstreams_.sweep(now);
+  if (access_lines_) access_lines_->hand_over();
 }
 
 }  // namespace hearth::gateway

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "gateway/access.h"
+#include "gateway/access_log.h"
 #include "gateway/dialler.h"
 #include "gateway/endpoint.h"
 #include "gateway/errands.h"
@@ -73,6 +74,7 @@ class Lane {
   Shared& shared() { return shared_; }
   const Limits& limits() const { return shared_.options.limits; }
   Meter& meter() { return meter_; }
+  AccessLines* access_lines() { return access_lines_ ? &*access_lines_ : nullptr; }
   BufferPool& buffers() { return buffers_; }
   Upstreams& upstreams() { return upstreams_; }
   // The head at hand, and where the next one is written: of whoever runs at the moment.
@@ -107,6 +109,7 @@ class Lane {
   Shared& shared_;
   Loop loop_;
   Meter meter_;
+  std::optional<AccessLines> access_lines_;  // where a log is kept
   BufferPool buffers_;
   Upstreams upstreams_;
   http::HeadView head_;

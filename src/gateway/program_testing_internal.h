@@ -102,6 +102,7 @@ class FakeReach final : public pool::Reach {
   }
   void commit(const model::Json&, const std::string&) override {}
   bool remove_image(const std::string&) override { return false; }
+  std::vector<std::string> find_images(std::string_view) override { return {}; }
   void set_egress(const model::Json&, const pool::Egress&) override {}
   pool::PodUsage usage(const model::Json&) override { return {}; }
 

@@ -24,7 +24,8 @@ Session::Session(Lane& lane, linux::Fd socket, std::string peer, ssl_ctx_st* tls
       client_(std::move(socket), false),
       peer_(std::move(peer)),
       up_(lane.buffers()),
-      down_(lane.buffers()) {
+      down_(lane.buffers()),
+      account_(lane.meter(), lane.access_lines()) {
   if (tls != nullptr) client_.start_tls(tls, TlsRole::server);
 }
 
@@ -128,7 +129,7 @@ void Session::check_deadline(std::int64_t now) {
       refuse(kPortClosed);
       break;
     case Phase::exchange:
-      lane_.meter().failed(space_, "timeout");
+      account_.failed("timeout");
       if (!has_response_) {
         refuse(kNoAnswer);
       } else {
@@ -145,6 +146,7 @@ void Session::check_deadline(std::int64_t now) {
 }
 
 void Session::refuse(const Refusal& refusal) {
+  account_.begin();  // of a head that did not come whole
   status_ = refusal.status;
   drop_upstream();
   if (!overflow_down_.empty()) {  // inside another answer
@@ -178,12 +180,7 @@ void Session::answer(std::string text) {
 // What was asked is answered: the next request, or the end.
 void Session::finish_request() {
   count_out();
-  if (is_in_flight_) {
-    lane_.meter().answered(space_, method_name_, status_,
-                           std::chrono::steady_clock::now() - began_);
-    lane_.meter().ended();
-    is_in_flight_ = false;
-  }
+  end_account(false);
   wait_ = Wait::none;
   ++ticket_;  // what an errand brings now is for nobody
   if (!keeps_alive_ || lane_.is_draining()) {
@@ -195,6 +192,7 @@ void Session::finish_request() {
   response_scanner_ = {};
   dialect_ = Dialect::control;
   id_.clear();
+  port_ = 0;
   is_head_ = is_browser_ = keeps_alive_ = false;
   down_.clear();
   up_.begin_next();
@@ -205,6 +203,18 @@ void Session::finish_request() {
   } else {
     set_deadline(lane_.limits().head);
   }
+}
+
+void Session::end_account(bool is_cut) {
+  // The route of an earlier request may still be here, for the next one.
+  const bool is_its_route = route_ && route_->key.name == id_;
+  account_.end({.dialect = dialect_,
+                .route = is_its_route ? route_.get() : nullptr,
+                .id = id_,
+                .port = port_,
+                .status = status_,
+                .peer = peer_,
+                .is_cut = is_cut});
 }
 
 // Closing with bytes unread would make the kernel destroy our last ones on their way (RFC 9112
@@ -267,16 +277,11 @@ void Session::drain() {
 void Session::close(bool reset) {
   if (phase_ == Phase::over) return;
   if (phase_ == Phase::held) lane_.release(*this);
+  const bool is_cut = phase_ != Phase::tunnel || !up_ended_ || !down_ended_;
   phase_ = Phase::over;
   drop_upstream();
   count_out();
-  if (is_in_flight_) {
-    // 499: the client left, or was cut off.
-    lane_.meter().answered(space_, method_name_, status_ != 0 ? status_ : 499,
-                           std::chrono::steady_clock::now() - began_);
-    lane_.meter().ended();
-    is_in_flight_ = false;
-  }
+  end_account(is_cut);
   up_.clear();
   down_.clear();
   client_.close(reset);

@@ -7,7 +7,6 @@
 // kept but the bytes that one side has sent and the other not yet taken, in at most two buffers.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -15,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "gateway/account.h"
 #include "gateway/dialler.h"
 #include "gateway/endpoint.h"
 #include "gateway/lane.h"
@@ -57,6 +57,7 @@ class Session final : public EndpointOwner, public std::enable_shared_from_this<
   void refuse(const Refusal& refusal);
   void answer(std::string text);
   void finish_request();
+  void end_account(bool is_cut);
   void begin_linger();
   void linger();
 
@@ -121,22 +122,19 @@ class Session final : public EndpointOwner, public std::enable_shared_from_this<
 
   // Of the request at hand.
   RoutePtr route_;
-  Meter::Space* space_ = nullptr;
-  std::chrono::steady_clock::time_point began_;
+  Account account_;
   std::size_t head_size_ = 0;
   std::uint16_t port_ = 0;
   unsigned status_ = 0;
   int minor_ = 1;
   Dialect dialect_ = Dialect::control;
-  std::string_view method_name_;  // one of the usual, or "other"
-  std::string id_;                // that was asked for
+  std::string id_;  // that was asked for
   bool is_idempotent_ = false;
   bool is_head_ = false;
   bool is_browser_ = false;
   bool is_upgrade_ = false;
   bool keeps_alive_ = false;
   bool is_counted_ = false;
-  bool is_in_flight_ = false;
   bool is_replay_ = false;
   bool has_response_ = false;        // its head was passed on
   bool has_response_bytes_ = false;  // some of it came

@@ -39,7 +39,12 @@ bool Session::flush(Endpoint& to, Passage& passage, std::string& overflow, std::
     if (moved.state == Io::moved) {
       const std::size_t of_head = std::min(moved.bytes, head.size());
       head.remove_prefix(of_head);
-      passage.sent(moved.bytes - of_head);
+      const std::size_t of_body = moved.bytes - of_head;
+      passage.sent(of_body);
+      if (&passage == &up_)
+        account_.moved(of_body, 0);
+      else
+        account_.moved(0, of_body);
       continue;
     }
     has_failed = moved.state == Io::failed || moved.state == Io::ended;
@@ -100,7 +105,6 @@ bool Session::pump_up() {
     return false;
   }
   up_.filled(moved.bytes);
-  lane_.meter().moved(moved.bytes, 0);
   if (!up_.frame()) {
     // What the sandbox has of it is no whole message, and never will be.
     close();
@@ -142,7 +146,6 @@ bool Session::pump_down() {
   }
   down_.filled(moved.bytes);
   has_response_bytes_ = true;
-  lane_.meter().moved(0, moved.bytes);
   return read_response();
 }
 
@@ -164,7 +167,7 @@ bool Session::read_response() {
     const bool is_long = response_scanner_.size() > kHeadBytes ||
                          (found == http::HeadScanner::Found::more && bytes.size() >= kHeadBytes);
     if (!is_http || is_long || found == http::HeadScanner::Found::bad) {
-      lane_.meter().failed(space_, "other");
+      account_.failed("other");
       refuse(kBadAnswer);
       return false;
     }
@@ -182,7 +185,7 @@ bool Session::begin_response() {
   const bool is_switch = head.status == 101;
   const bool is_unreadable = head.framing.kind == http::BodyKind::chunked && minor_ == 0;
   if (problem || (is_switch && !is_upgrade_) || is_unreadable) {
-    lane_.meter().failed(space_, "other");
+    account_.failed("other");
     refuse(kBadAnswer);
     return false;
   }
@@ -196,7 +199,7 @@ bool Session::begin_response() {
   }
   status_ = head.status;
   has_response_ = true;
-  if (space_ != nullptr) lane_.meter().first_byte(std::chrono::steady_clock::now() - began_);
+  account_.first_byte();
   const bool is_request_done = up_.is_framed() && up_.ready().empty() && overflow_up_.empty();
   const bool ends_with_connection = head.framing.kind == http::BodyKind::until_end;
   if (!is_request_done || ends_with_connection || lane_.is_draining()) keeps_alive_ = false;
@@ -316,7 +319,7 @@ void Session::upstream_failed(int error) {
     retry_dial(DialState::refused);
     return;
   }
-  lane_.meter().failed(space_, error == 0 ? "eof" : "other");
+  account_.failed(error == 0 ? "eof" : "other");
   refuse(kBadAnswer);
 }
 

@@ -33,7 +33,7 @@ bool is_local(std::string_view peer) {
 }  // namespace
 
 void Session::begin_request() {
-  began_ = std::chrono::steady_clock::now();
+  account_.begin();
   head_size_ = scanner_.size();
   http::HeadView& head = lane_.head();
   dialect_ = Dialect::control;
@@ -51,9 +51,10 @@ void Session::begin_request() {
     return;
   }
   minor_ = head.minor;
-  method_name_ = canonical(head.method);
+  const std::string_view method = canonical(head.method);
+  account_.set_method(method);
   is_head_ = head.method == "HEAD";
-  is_idempotent_ = method_name_ != "POST" && method_name_ != "PATCH" && method_name_ != "other";
+  is_idempotent_ = method != "POST" && method != "PATCH" && method != "other";
   is_upgrade_ = wants_upgrade(head);
   keeps_alive_ = head.minor > 0 && head.wants_keep_alive();
   if (!up_.begin_body(head_size_, head.framing)) {
@@ -77,14 +78,13 @@ void Session::decide(const http::HeadView& head, const Target& target) {
   port_ = target.port;
   id_.assign(target.id);
   is_browser_ = is_browser(head.value("User-Agent"));
+  account_.note(lane_.shared().rules, head, target);
   if (target.problem_status != 0) {
+    route_.reset();
     refuse({target.problem_status, target.problem});
     return;
   }
-  if (!is_in_flight_ && (target.names_sandbox() || target.dialect == Dialect::signature)) {
-    is_in_flight_ = true;
-    lane_.meter().began();
-  }
+  if (target.names_sandbox() || target.dialect == Dialect::signature) account_.enter();
   switch (target.dialect) {
     case Dialect::health:
       route_.reset();
@@ -95,7 +95,7 @@ void Session::decide(const http::HeadView& head, const Target& target) {
       return;
     case Dialect::control:
       route_.reset();
-      space_ = nullptr;
+      account_.clear_space();
       if (lane_.shared().options.control_socket.empty()) {
         refuse(kNoControl);
       } else {
@@ -114,6 +114,7 @@ void Session::decide(const http::HeadView& head, const Target& target) {
 
 void Session::decide_sandbox(const http::HeadView& head, const Target& target) {
   if (const auto refusal = check_dialect(lane_.shared().rules, head, target, is_local(peer_))) {
+    route_.reset();
     refuse(*refusal);
     return;
   }
@@ -121,7 +122,7 @@ void Session::decide_sandbox(const http::HeadView& head, const Target& target) {
   route_ = find_route(target);
   if (!route_) {
     // A watch may be a moment behind the answer that told the client of this id.
-    space_ = lane_.meter().space(target.ns.empty() ? "-" : std::string(target.ns));
+    account_.set_space(target.ns.empty() ? "-" : std::string(target.ns));
     const bool is_gone = target.dialect == Dialect::e2b && lane_.shared().table->is_gone(target.id);
     if (wait_ != Wait::unknown) lane_.meter().missed(is_gone);
     if (is_gone || wait_ == Wait::unknown || !lane_.hold(*this)) {
@@ -131,7 +132,7 @@ void Session::decide_sandbox(const http::HeadView& head, const Target& target) {
     }
     return;
   }
-  if (route_ != before || space_ == nullptr) space_ = lane_.meter().space(route_->key.ns);
+  if (route_ != before || !account_.has_space()) account_.set_space(route_->key.ns);
   decide_route(head, target);
 }
 
@@ -153,7 +154,7 @@ void Session::decide_route(const http::HeadView& head, const Target& target) {
     return;
   }
   const auto refusal = check_access(lane_.shared().rules, head, target, *route_);
-  lane_.meter().decided(space_, !refusal);
+  account_.decided(!refusal);
   if (refusal) {
     refuse(*refusal);
     return;
@@ -231,7 +232,7 @@ void Session::find_signer(const http::HeadView& head, const Target& target) {
       } else {
         self->route_ = found;
         self->id_ = found->key.name;
-        self->space_ = self->lane_.meter().space(found->key.ns);
+        self->account_.set_space(found->key.ns);
         http::HeadView& again = self->lane_.head();
         static_cast<void>(http::parse_request_head(self->up_.bytes().substr(0, self->head_size_),
                                                    kHeadBytes, again));
@@ -341,7 +342,7 @@ void Session::after_dial(Dialled dialled) {
 
 void Session::retry_dial(DialState state) {
   if (attempt_ >= std::size(kDialPauses)) {
-    lane_.meter().failed(space_, "dial");
+    account_.failed("dial");
     refuse(state == DialState::refused ? kPortClosed : kNotFound);
     return;
   }

@@ -164,9 +164,9 @@ bool Table::put(const model::Json& sandbox) {
   if (model::is_deleting(sandbox)) return remove(sandbox);
   const auto next = std::make_shared<Route>();
   read_route(sandbox, *next);
-  if (next->is_e2b && options_.envd_token) next->envd_token = options_.envd_token(next->key.name);
+  if (next->is_e2b && options_.envd_token) next->envd_token = options_.envd_token(next->key);
   if (next->is_e2b && options_.traffic_token) {
-    next->traffic_token = options_.traffic_token(next->key.name);
+    next->traffic_token = options_.traffic_token(next->key);
   }
   RoutePtr before;
   if (!exchange(next, before)) return false;

@@ -46,7 +46,7 @@ void fuzz_request(std::string_view bytes) {
   route.envd_token = "t";
   route.needs_traffic_token = true;
   route.mask_host = "m:${PORT}";
-  const AccessRules rules{.key_namespace = [](auto) { return std::string(); }};
+  const AccessRules rules{.key_owner = [](auto) { return KeyOwner{}; }};
   if (target.names_sandbox()) check(check_access(rules, head, target, route).has_value());
 
   std::vector<char> room(kBufferBytes);
