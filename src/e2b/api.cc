@@ -1,6 +1,8 @@
 #include "e2b/api.h"
 
+#include <algorithm>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -23,6 +25,11 @@ constexpr std::size_t kMostWaiting = 4096;
 // Behind a gateway, which keeps a connection for each request under way.
 constexpr std::size_t kMostConnections = 8192;
 
+// On a cluster every call of the API is a wait.
+unsigned at_once(const Parts& parts) {
+  return parts.reach ? std::max(4U, 2 * std::thread::hardware_concurrency()) : 0;
+}
+
 }  // namespace
 
 struct Api::State {
@@ -31,7 +38,7 @@ struct Api::State {
         keeper(core),
         images(core),
         sampler(core),
-        workers(core.options.workers, kMostWaiting) {
+        workers(core.options.workers, kMostWaiting, at_once(parts)) {
     index_templates(core.templates);
     index_pools(core.pools);
     keeper.add_to(parts.manager);
@@ -84,6 +91,7 @@ Api::~Api() {
 }
 
 void Api::start(const Listening& listening) {
+  state_->images.sweep();
   state_->sampler.start();
   if (!listening.unix_path.empty()) {
     net::ServerOptions options;
@@ -105,6 +113,10 @@ void Api::stop() {
   state_->servers.clear();
   state_->sampler.stop();
   state_->images.stop();
+}
+
+void Api::sweep_images() {
+  state_->images.sweep();
 }
 
 void Api::sample() {

@@ -43,6 +43,8 @@ class Api {
   // forbidden (it does not wake by itself), exhausted (its team runs as many as it may), timeout.
   void wake(const model::Key& key);
 
+  // Removes images of earlier lives that nothing names any more. start() does.
+  void sweep_images();
   // One look at what sandboxes use. After start() it happens by itself, every few seconds.
   void sample();
 

@@ -15,6 +15,7 @@
 #include "model/agent_sandbox.h"
 #include "model/front_door.h"
 #include "model/names.h"
+#include "net/workers.h"
 #include "pool/allocator.h"
 #include "reconcile/manager.h"
 
@@ -105,6 +106,7 @@ std::optional<pool::Hold> take(Core& core, const Birth& birth) {
   const auto ticket = allocator.wait(
       wish_of(birth), core.options.warm_patience,
       [served](std::optional<pool::Hold> hold) { served->set_value(std::move(hold)); });
+  const net::Workers::Aside aside;
   return future.get();
 }
 
@@ -123,6 +125,9 @@ Json cold_sandbox(const Birth& birth) {
   Json spec = birth.spec();
   model::make_object_at(spec, {"podTemplate", "metadata", "labels"})[model::kTemplateRefHashLabel] =
       hash;
+  if (is_secure(birth.marks))
+    model::make_object_at(spec, {"podTemplate", "metadata",
+                                 "annotations"})[model::kDressAnnotation] = birth.template_id;
   Json made = JsonObject{
       {"apiVersion", "agents.x-k8s.io/v1beta1"},
       {"kind", "Sandbox"},
@@ -138,12 +143,14 @@ Json cold_sandbox(const Birth& birth) {
   return made;
 }
 
-void complete(Core& core, const Json& sandbox, const Birth& birth, Duration pod_patience) {
+void keep_environment(Core& core, const Json& sandbox, const Birth& birth) {
   if (!birth.environment.empty())
     core.parts.client.create(client::kSecrets, environment_secret(sandbox, birth.environment));
+}
+
+void complete(Core& core, const Json& sandbox, const Birth& birth, Duration pod_patience) {
   const Object pod = wait_for_pod(core, sandbox, pod_patience);
   outfit_pod(core, sandbox, *pod, birth.environment);
-  core.settle(sandbox);
 }
 
 // Who makes it has its turn until it is done: the keeper has no part in it meanwhile.
@@ -157,7 +164,9 @@ std::optional<Json> give_warm(Core& core, const Birth& birth) {
     auto warm = adopt(core, birth, std::move(*hold));
     if (!warm) continue;
     OnFailure undo([&] { discard(core, *warm); });
+    keep_environment(core, *warm, birth);
     complete(core, *warm, birth, kPodPatience);
+    core.announce(*warm);
     undo.release();
     return warm;
   }
@@ -169,8 +178,11 @@ Json give_cold(Core& core, const Birth& birth) {
   const auto turn = core.turns.take(model::key_of(wanted));
   const Json made = core.parts.client.create(client::kSandboxes, wanted);
   OnFailure undo([&] { discard(core, made); });
+  // First: whoever may not keep it need not wait to be told.
+  keep_environment(core, made, birth);
   const Object ready = wait_until_ready(core, made, core.options.start_patience);
   complete(core, *ready, birth, core.options.start_patience);
+  core.settle(*ready);
   undo.release();
   return *ready;
 }

@@ -125,6 +125,18 @@ void Core::settle(const Json& written) {
   sandbox_waits.until(model::key_of(written), is_shown, options.settle_patience);
 }
 
+void Core::announce(const Json& written) {
+  tell(written);
+  const std::uint64_t version = version_number(written);
+  std::uint64_t before = announced_;
+  while (before < version && !announced_.compare_exchange_weak(before, version)) {
+  }
+}
+
+void Core::catch_up() {
+  sandbox_waits.catch_up(announced_, options.settle_patience);
+}
+
 std::string parse_sandbox_id(std::string_view text) {
   const std::string_view id = text.substr(0, text.find('-'));
   if (!is_sandbox_id(id)) refuse(400, "'{}' is no id of a sandbox", text);

@@ -1,6 +1,7 @@
 // What all parts of this API share: whom they ask, what they know, how long they wait.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -96,6 +97,9 @@ struct Core {
   Json patch_sandbox(const Json& sandbox, Json patch, std::string_view version = {});
   // Returns when whoever is asked next knows what was written: the gateway, and the cache.
   void settle(const Json& written);
+  // The same without waiting for the cache: whoever is asked next has to catch_up().
+  void announce(const Json& written);
+  void catch_up();
   // Tells the gateway: of a Sandbox as it is, and of one that has been deleted.
   void tell(const Json& sandbox) const;
   void tell_deleted(const Json& last) const;
@@ -118,6 +122,7 @@ struct Core {
   Outfitted outfitted;
 
  private:
+  std::atomic<std::uint64_t> announced_ = 0;        // the highest version
   std::unique_ptr<pool::Outfitter> own_outfitter_;  // null with a Reach
   pool::Outfitter* outfitter_;
 };

@@ -1,5 +1,6 @@
 // POST /sandboxes and POST /v2/sandboxes.
 #include <algorithm>
+#include <memory>
 
 #include "controllers/blueprint.h"
 #include "e2b/answers.h"
@@ -52,8 +53,9 @@ http::Response create(Core& core, KeptImages& images, const Call& call, Generati
   const Object sandbox_template = get_template(core, call.holder, request.template_reference);
   check_size(core, call.holder, *sandbox_template);
   core.rates.admit(call.holder);
-  const Census::Place place = core.census.admit(call.holder);
+  const std::shared_ptr<Census::Place> place(new Census::Place(core.census.admit(call.holder)));
   const Json made = give_birth(core, birth_of(core, call.holder, request, sandbox_template));
+  core.sandbox_waits.keep_until(version_number(made), place);
   return answer_json(201, sandbox_answer(core, made));
 }
 
@@ -66,12 +68,16 @@ void check_timeout(const tenants::KeyHolder& holder, std::int64_t seconds) {
 }
 
 void add_create_routes(Routes& routes, Core& core, KeptImages& images) {
-  routes.add("POST", "/sandboxes", [&core, &images](const Call& call) {
-    return create(core, images, call, Generation::v1);
-  });
-  routes.add("POST", "/v2/sandboxes", [&core, &images](const Call& call) {
-    return create(core, images, call, Generation::v2);
-  });
+  const auto add = [&](const char* pattern, Generation generation) {
+    routes.add(
+        "POST", pattern,
+        [&core, &images, generation](const Call& call) {
+          return create(core, images, call, generation);
+        },
+        Routes::Runs::unread);
+  };
+  add("/sandboxes", Generation::v1);
+  add("/v2/sandboxes", Generation::v2);
 }
 
 }  // namespace hearth::e2b

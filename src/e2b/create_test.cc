@@ -24,18 +24,53 @@ TEST(E2bCreates, AWarmOneIsTakenWithItsOutfit) {
   EXPECT_EQ(answer.text("sandboxID"), member);
   EXPECT_EQ(answer.text("templateID"), "base");
   EXPECT_EQ(answer.text("envdVersion"), "0.6.13");
-  EXPECT_EQ(answer.text("envdAccessToken"), world.tokens.envd_token(member));
+  EXPECT_EQ(answer.text("envdAccessToken"), world.tokens.envd_token({"default", member}));
   EXPECT_TRUE(answer.body.at("domain").is_null());
   EXPECT_FALSE(answer.body.as_object().contains("trafficAccessToken"));
   EXPECT_FALSE(answer.text("clientID").empty());
 
   const auto outfits = world.reach.outfits(member);
   ASSERT_EQ(outfits.size(), 1U);
-  EXPECT_EQ(outfits[0].token, world.tokens.envd_token(member));
+  EXPECT_EQ(outfits[0].token, world.tokens.envd_token({"default", member}));
   EXPECT_TRUE(has_variable(outfits[0], "A=1"));
   EXPECT_TRUE(has_variable(outfits[0], "E2B_SANDBOX=true"));
   EXPECT_TRUE(has_variable(outfits[0], "E2B_SANDBOX_ID=" + member));
   EXPECT_TRUE(has_variable(outfits[0], "E2B_TEMPLATE_ID=base"));
+}
+
+TEST(E2bCreates, OneThatWearsEverythingIsNotReachedInto) {
+  World world;
+  const std::string warm = world.add_member();
+  ASSERT_EQ(world.create(), warm);
+  EXPECT_TRUE(world.reach.outfits(warm).empty());
+  const std::string cold = world.create();
+  EXPECT_TRUE(world.reach.outfits(cold).empty());
+  const Json pod = world.client().get(client::kPods, "default", cold);
+  EXPECT_EQ(model::annotation_of(pod, model::kDressAnnotation), "base");
+}
+
+TEST(E2bCreates, AnOpenOneGoesWithoutItsToken) {
+  World world;
+  const std::string warm = world.add_member();
+  const Answer answer = world.ask("POST", "/sandboxes", R"({"templateID":"base","secure":false})");
+  ASSERT_EQ(answer.text("sandboxID"), warm) << answer.message();
+  const auto outfits = world.reach.outfits(warm);
+  ASSERT_EQ(outfits.size(), 1U);
+  EXPECT_TRUE(outfits[0].drops_token);
+  EXPECT_EQ(outfits[0].token, "");
+  const Answer cold = world.ask("POST", "/sandboxes", R"({"templateID":"base","secure":false})");
+  const Json pod = world.client().get(client::kPods, "default", cold.text("sandboxID"));
+  EXPECT_EQ(model::annotation_of(pod, model::kDressAnnotation), "");
+}
+
+TEST(E2bCreates, WhoAsksNextKnowsOfIt) {
+  World world;
+  for (int i = 0; i < 8; ++i) {
+    const std::string id = world.add_member();
+    ASSERT_EQ(world.create(), id);
+    EXPECT_EQ(world.ask("GET", "/sandboxes/" + id).status, 200U);
+    EXPECT_EQ(world.ask("GET", "/v2/sandboxes").body.as_array().size(), i + 1U);
+  }
 }
 
 TEST(E2bCreates, AWarmOneIsNobodysPoolsAnyMore) {
@@ -112,7 +147,7 @@ TEST(E2bCreates, WhomItMayTalkTo) {
         "maskRequestHost":"h:${PORT}","httpsPorts":[8443,9443]}})");
   ASSERT_EQ(answer.status, 201U) << answer.message();
   const std::string id = answer.text("sandboxID");
-  EXPECT_EQ(answer.text("trafficAccessToken"), world.tokens.traffic_token(id));
+  EXPECT_EQ(answer.text("trafficAccessToken"), world.tokens.traffic_token({"default", id}));
   const auto egress = world.reach.egress(id);
   ASSERT_TRUE(egress);
   EXPECT_EQ(egress->allow, (std::vector<std::string>{"9.9.9.9/32"}));
@@ -252,9 +287,10 @@ TEST(E2bCreates, WhatFailsLeavesNothingBehind) {
   World world;
   const std::string member = world.add_member();
   world.reach.fail("outfit");
-  EXPECT_EQ(world.ask("POST", "/v2/sandboxes", R"({"templateID":"base"})").status, 503U);
+  const char* wanted = R"({"templateID":"base","envVars":{"A":"1"}})";
+  EXPECT_EQ(world.ask("POST", "/v2/sandboxes", wanted).status, 503U);
   EXPECT_FALSE(world.exists(member));
-  EXPECT_EQ(world.ask("POST", "/v2/sandboxes", R"({"templateID":"base"})").status, 503U);
+  EXPECT_EQ(world.ask("POST", "/v2/sandboxes", wanted).status, 503U);
   EXPECT_TRUE(world.client().list_all(client::kSandboxes, {}).items.empty());
   EXPECT_EQ(model::to_text(world.ask("GET", "/v2/sandboxes").body), "[]");
 }
@@ -267,6 +303,48 @@ TEST(E2bCreates, WhatDoesNotBecomeReadyIsRemoved) {
   const Answer answer = world.ask("POST", "/v2/sandboxes", R"({"templateID":"base"})");
   EXPECT_EQ(answer.status, 504U);
   EXPECT_TRUE(world.client().list_all(client::kSandboxes, {}).items.empty());
+}
+
+TEST(E2bCreates, WhatTheClusterRefusesIsToldAtOnce) {
+  Options options = quick_options();
+  options.start_patience = std::chrono::hours(1);
+  World world(options);
+  world.add_template("default", "odd");
+  // What a schema allows, and the API of pods does not.
+  world.client().patch(client::kSandboxTemplates, "default", "odd", client::PatchKind::json,
+                       json(R"([
+      {"op":"replace","path":"/spec/podTemplate/spec/containers/0/name","value":"Not_A_Name"}])"));
+  ASSERT_TRUE(apiserver::eventually([&] {
+    return model::to_text(world.ask("GET", "/templates").body).find("odd") != std::string::npos;
+  }));
+
+  const Answer answer = world.ask("POST", "/v2/sandboxes", R"({"templateID":"odd"})");
+
+  EXPECT_EQ(answer.status, 403U);
+  EXPECT_NE(answer.message().find("is invalid: spec.containers[0].name"), std::string::npos)
+      << answer.message();
+  EXPECT_TRUE(world.client().list_all(client::kSandboxes, {}).items.empty());
+}
+
+TEST(E2bCreates, VariablesAreKeptBeforeAnybodyWaits) {
+  Options options = quick_options();
+  options.start_patience = std::chrono::hours(1);
+  World world(options);
+  world.node.stop_working();
+  Answer answer;
+  {
+    const std::jthread asking([&] {
+      answer = world.ask("POST", "/v2/sandboxes", R"({"templateID":"base","envVars":{"A":"b"}})");
+    });
+    EXPECT_TRUE(apiserver::eventually([&] {
+      const auto secrets = world.client().list_all(client::kSecrets, {.ns = "default"}).items;
+      return std::ranges::any_of(
+          secrets, [](const Json& each) { return model::name_of(each).ends_with("-e2b"); });
+    }));
+    for (const Json& each : world.client().list_all(client::kSandboxes, {}).items)
+      world.client().remove(client::kSandboxes, "default", model::name_of(each));
+  }
+  EXPECT_EQ(answer.status, 404U);
 }
 
 TEST(E2bCreates, ABurstGetsDifferentSandboxes) {
@@ -333,7 +411,7 @@ TEST(E2bCreates, WithoutANodeAgentEnvdIsTold) {
   const std::string id = world.create(R"({"templateID":"base","envVars":{"A":"1"}})");
   ASSERT_EQ(told.size(), 1U);
   const Json said = json(told[0].body);
-  EXPECT_EQ(model::text_at(said, {"accessToken"}), world.tokens.envd_token(id));
+  EXPECT_EQ(model::text_at(said, {"accessToken"}), world.tokens.envd_token({"default", id}));
   EXPECT_EQ(model::text_at(said, {"envVars", "A"}), "1");
   EXPECT_EQ(model::text_at(said, {"envVars", "E2B_SANDBOX_ID"}), id);
   EXPECT_EQ(

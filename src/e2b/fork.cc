@@ -17,6 +17,7 @@
 #include "e2b/words.h"
 #include "model/agent_sandbox.h"
 #include "model/front_door.h"
+#include "net/workers.h"
 
 namespace hearth::e2b {
 namespace {
@@ -78,6 +79,7 @@ model::JsonArray fork_all(std::size_t count, const std::function<Json()>& one) {
   std::vector<Json> results(count);
   std::atomic<std::size_t> next = 0;
   {
+    const net::Workers::Aside aside;
     std::vector<std::jthread> threads;
     for (std::size_t i = 0; i < std::min(count, kMostAtOnce); ++i)
       threads.emplace_back([&] {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -10,13 +11,17 @@
 #include "controllers/sandbox_pod.h"
 #include "e2b/answers.h"
 #include "e2b/outfitting.h"
+#include "e2b/pause.h"
 #include "e2b/state.h"
 #include "e2b/words.h"
+#include "model/front_door.h"
+#include "net/workers.h"
 #include "pool/reach.h"
 
 namespace hearth::e2b {
 namespace {
 
+constexpr std::string_view kOurs = "hearth.dev/e2b/";
 constexpr std::string_view kPrefix = "hearth.dev/e2b/kept/";
 // What runs has a pod; its cache may be a moment behind.
 constexpr Duration kPodPatience = std::chrono::seconds(5);
@@ -32,6 +37,28 @@ std::string image_of(const Json& object) {
   return image.starts_with(kPrefix) ? std::string(image) : std::string();
 }
 
+// Every one of ours that an object names: what it starts from, and what its pauses made.
+std::vector<std::string> names_in(const Json& object) {
+  std::vector<std::string> names = images_of(object);
+  const auto* containers = model::array_at(object, {"spec", "podTemplate", "spec", "containers"});
+  if (containers == nullptr) return names;
+  for (const Json& each : *containers) {
+    const std::string_view image = model::text_at(each, {"image"});
+    if (image.starts_with(kOurs)) names.emplace_back(image);
+  }
+  return names;
+}
+
+std::vector<std::string> find_ours(const Core& core) {
+  if (core.parts.reach == nullptr) return {};
+  try {
+    return core.parts.reach->find_images(kOurs);
+  } catch (const Error& error) {
+    log::warning("images of an earlier life are not looked for", {{"error", error.what()}});
+    return {};
+  }
+}
+
 template <typename IsSystem>
 void drop_system_keys(Json& metadata, std::string_view field, IsSystem is_system) {
   Json* all = model::find(metadata, {field});
@@ -43,7 +70,7 @@ void drop_system_keys(Json& metadata, std::string_view field, IsSystem is_system
 
 }  // namespace
 
-KeptImages::KeptImages(Core& core) : core_(core) {
+KeptImages::KeptImages(Core& core) : core_(core), found_(find_ours(core)) {
   const client::CacheHandlers handlers{
       .on_add = [this](const Object& now) { hold(image_of(*now)); },
       .on_update =
@@ -63,6 +90,16 @@ KeptImages::~KeptImages() {
   stop();
 }
 
+void KeptImages::sweep() {
+  std::set<std::string> unnamed(found_.begin(), found_.end());
+  for (const client::WatchCache* cache : {&core_.sandboxes, &core_.templates})
+    for (const Object& each : cache->list())
+      for (const std::string& name : names_in(*each)) unnamed.erase(name);
+  const std::lock_guard lock(mutex_);
+  leftovers_.insert(leftovers_.end(), unnamed.begin(), unnamed.end());
+  changed_.notify_all();
+}
+
 void KeptImages::stop() {
   {
     const std::lock_guard lock(mutex_);
@@ -79,6 +116,7 @@ KeptImages::Pin KeptImages::commit(const Json& pod) {
   hold(name);
   // What is there of it when it fails half-way goes as well.
   OnFailure undo([&] { release(name); });
+  const net::Workers::Aside aside;
   core_.parts.reach->commit(pod, name);
   undo.release();
   return {*this, std::move(name)};
@@ -107,7 +145,10 @@ void KeptImages::release(const std::string& name) {
 }
 
 bool KeptImages::is_named(const std::string& name) const {
-  const auto names_it = [&](const Object& each) { return image_of(*each) == name; };
+  const auto names_it = [&](const Object& each) {
+    const std::vector<std::string> names = names_in(*each);
+    return std::ranges::find(names, name) != names.end();
+  };
   if (std::ranges::any_of(core_.sandboxes.list(), names_it)) return true;
   if (std::ranges::any_of(core_.templates.list(), names_it)) return true;
   const client::List snapshots = core_.parts.client.list_all(
@@ -155,7 +196,9 @@ Json spec_from_image(const Json& sandbox, const Json& pod, std::string_view imag
       spec.get_object()[field] = *value;
   if (Json* metadata = model::find(spec, {"podTemplate", "metadata"})) {
     drop_system_keys(*metadata, "labels", controllers::is_system_label);
-    drop_system_keys(*metadata, "annotations", controllers::is_system_annotation);
+    drop_system_keys(*metadata, "annotations", [](std::string_view key) {
+      return controllers::is_system_annotation(key) || key == model::kDressAnnotation;
+    });
   }
   JsonObject& pod_spec = model::make_object_at(spec, {"podTemplate", "spec"});
   Json* containers = pod_spec.if_contains("containers");

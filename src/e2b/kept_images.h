@@ -1,8 +1,8 @@
 // Images that snapshots and forks are made of. Nobody else names them: they go with the last
 // Sandbox or SandboxTemplate that does.
 //
-// Counted from what the caches show. An image that lost its last object while no process of ours
-// ran stays behind.
+// Counted from what the caches show. Those that lost their last object while no process of ours ran
+// are found by sweep(), and with them those of paused sandboxes.
 #pragma once
 
 #include <condition_variable>
@@ -13,6 +13,7 @@
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "client/watch_cache.h"
 #include "e2b/routes.h"
@@ -29,6 +30,9 @@ class KeptImages {
   KeptImages& operator=(const KeptImages&) = delete;
   ~KeptImages();
 
+  // Removes what was here when this was made, of any image of ours, and nothing names now. When
+  // the caches have synced.
+  void sweep();
   // Idempotent. What waits to be removed stays.
   void stop();
 
@@ -63,6 +67,8 @@ class KeptImages {
   void run();
 
   Core& core_;
+  // Of earlier lives: what this one makes is not in it, and may not be named yet.
+  const std::vector<std::string> found_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::map<std::string, std::size_t, std::less<>> uses_;

@@ -86,7 +86,7 @@ TEST(E2bDetails, TellOfOneSandbox) {
   const Answer detail = world.ask("GET", "/sandboxes/" + id);
   ASSERT_EQ(detail.status, 200U);
   EXPECT_EQ(detail.text("sandboxID"), id);
-  EXPECT_EQ(detail.text("envdAccessToken"), world.tokens.envd_token(id));
+  EXPECT_EQ(detail.text("envdAccessToken"), world.tokens.envd_token({"default", id}));
   EXPECT_EQ(model::to_text(detail.body.at("lifecycle")),
             R"({"autoResume":true,"onTimeout":"pause"})");
   EXPECT_EQ(detail.text("endAt"), time_text(world.clock.now() + seconds(60)));
@@ -133,7 +133,8 @@ TEST(E2bGateways, AreToldOfWhatFailedToo) {
   World world;
   const std::string member = world.add_member();
   world.reach.fail("outfit");
-  EXPECT_EQ(world.ask("POST", "/v2/sandboxes", R"({"templateID":"base"})").status, 503U);
+  const char* wanted = R"({"templateID":"base","envVars":{"A":"1"}})";
+  EXPECT_EQ(world.ask("POST", "/v2/sandboxes", wanted).status, 503U);
   EXPECT_EQ(world.told_of(member), (Words{"deleted"}));
 }
 

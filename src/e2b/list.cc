@@ -110,12 +110,9 @@ http::Response list_running(Core& core, const Call& call) {
 void add_list_routes(Routes& routes, Core& core) {
   routes.add("GET", "/sandboxes", [&core](const Call& call) { return list_running(core, call); });
   routes.add("GET", "/v2/sandboxes", [&core](const Call& call) { return list(core, call); });
-  routes.add(
-      "GET", "/sandboxes/{id}",
-      [&core](const Call& call) {
-        return answer_json(200, sandbox_detail(core, *call.sandbox(core)));
-      },
-      Routes::Runs::at_once);
+  routes.add("GET", "/sandboxes/{id}", [&core](const Call& call) {
+    return answer_json(200, sandbox_detail(core, *call.sandbox(core)));
+  });
 }
 
 }  // namespace hearth::e2b

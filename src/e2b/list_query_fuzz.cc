@@ -2,30 +2,14 @@
 // something that survives the trip to its text and back.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
-#include "e2b/answers.h"
 #include "e2b/core.h"
 #include "e2b/list_query.h"
+#include "e2b/refusal_testing_internal.h"
 
 namespace hearth::e2b {
 namespace {
-
-void check(bool holds) {
-  if (!holds) std::abort();
-}
-
-template <typename F>
-void attempt(F act) {
-  try {
-    act();
-  } catch (const Refusal& refusal) {
-    check(refusal.status() == 400);
-  } catch (const Error& error) {
-    check(error.code() == Code::invalid);
-  }
-}
 
 void check_cursor(std::string_view text) {
   const Cursor cursor = parse_cursor(text);
@@ -39,10 +23,10 @@ void check_cursor(std::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace hearth::e2b;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  attempt([&] { check_cursor(text); });
-  attempt([&] { parse_metadata_filter(text); });
-  attempt([&] { parse_sandbox_id(text); });
-  attempt([&] {
+  attempt({400}, [&] { check_cursor(text); });
+  attempt({400}, [&] { parse_metadata_filter(text); });
+  attempt({400}, [&] { parse_sandbox_id(text); });
+  attempt({400}, [&] {
     const ListQuery query = parse_list_query(text);
     check(query.limit >= 1 && query.limit <= 100);
   });

@@ -7,6 +7,7 @@
 #include "e2b/state.h"
 #include "e2b/words.h"
 #include "model/front_door.h"
+#include "net/workers.h"
 #include "pool/reach.h"
 
 namespace hearth::e2b {
@@ -41,6 +42,7 @@ http::Response update(Core& core, const Call& call) {
   // First on the object: what dies in between is put right when the pod gets its outfit again.
   OnFailure undo([&] { core.patch_sandbox(*sandbox, annotated(egress_annotations_of(*sandbox))); });
   core.patch_sandbox(*sandbox, annotated(egress_annotations(wish)));
+  const net::Workers::Aside aside;
   core.parts.reach->set_egress(*pod, wish.egress());
   undo.release();
   return answer_nothing();

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/base64.h"
 #include "base/error.h"
 #include "client/kinds.h"
@@ -13,6 +15,7 @@
 #include "e2b/words.h"
 #include "model/front_door.h"
 #include "model/read_json.h"
+#include "net/workers.h"
 #include "pool/reach.h"
 
 namespace hearth::e2b {
@@ -30,6 +33,26 @@ std::string_view why_not_ready(const Object& sandbox) {
   const Json* ready = model::find_condition(*sandbox, "Ready");
   const std::string_view message = ready ? model::text_at(*ready, {"message"}) : "";
   return message.empty() ? "nothing is known of it yet" : message;
+}
+
+// Whether the node made the pod with the token and the variables that it would get now. Open ones
+// were not asked for when it was made.
+bool is_dressed(const Core& core, const Json& sandbox, const Json& pod) {
+  return core.parts.reach != nullptr && is_secure(sandbox) &&
+         model::annotation_of(pod, model::kDressAnnotation) == template_id_of(sandbox);
+}
+
+// Whether the cluster refuses it what it needs (403, 422), in the API's own words: those are all
+// that its status tells. No waiting helps, but for an account that comes with a new namespace.
+bool is_refused(const Json& sandbox) {
+  const Json* ready = model::find_condition(sandbox, "Ready");
+  if (!ready || model::text_at(*ready, {"reason"}) != "ReconcilerError") return false;
+  const auto seen = model::number_at(*ready, {"observedGeneration"});
+  if (seen.value_or(0) < model::generation_of(sandbox)) return false;
+  const std::string_view message = model::text_at(*ready, {"message"});
+  const auto says = [&](std::string_view words) { return message.find(words) != message.npos; };
+  if (says("error looking up service account")) return false;
+  return says("\" is forbidden: ") || says("\" is invalid: ");
 }
 
 }  // namespace
@@ -63,16 +86,20 @@ Texts read_environment(Core& core, const Json& sandbox) {
   return Body(JsonObject{{"all", model::read_json(*text)}}).texts("all");
 }
 
+std::vector<std::string> variables_of(std::string_view id, std::string_view template_id) {
+  return {"E2B_SANDBOX=true", fmt::format("E2B_SANDBOX_ID={}", id),
+          fmt::format("E2B_TEMPLATE_ID={}", template_id)};
+}
+
 pool::Outfit outfit_of(const Core& core, const Json& sandbox, const Texts& environment) {
   pool::Outfit outfit;
-  const auto put = [&](std::string_view name, std::string_view value) {
-    outfit.environment.push_back(std::string(name) + "=" + std::string(value));
-  };
-  put("E2B_SANDBOX", "true");
-  put("E2B_SANDBOX_ID", model::name_of(sandbox));
-  put("E2B_TEMPLATE_ID", template_id_of(sandbox));
-  for (const auto& [name, value] : environment) put(name, value);
-  if (is_secure(sandbox)) outfit.token = core.parts.tokens.envd_token(model::name_of(sandbox));
+  outfit.environment = variables_of(model::name_of(sandbox), template_id_of(sandbox));
+  for (const auto& [name, value] : environment)
+    outfit.environment.push_back(fmt::format("{}={}", name, value));
+  if (is_secure(sandbox))
+    outfit.token = core.parts.tokens.envd_token(model::key_of(sandbox));
+  else
+    outfit.drops_token = true;
   return outfit;
 }
 
@@ -103,15 +130,18 @@ Object wait_for_pod(Core& core, const Json& sandbox, Duration patience) {
 Object wait_until_ready(Core& core, const Json& sandbox, Duration patience) {
   const model::Key key = model::key_of(sandbox);
   const std::string uid(model::uid_of(sandbox));
-  bool is_gone = false;
+  bool is_known = false, is_gone = false;
   const auto is_so = [&](const Json* object) {
     // Right after it was made, the cache may not know it yet.
-    if (object == nullptr) return false;
+    if (object == nullptr) return is_gone = is_known;
+    is_known = true;
     is_gone = model::uid_of(*object) != uid || state_of(*object) == State::none;
-    return is_gone || is_ready(*object);
+    return is_gone || is_ready(*object) || is_refused(*object);
   };
   const auto found = core.sandbox_waits.until(key, is_so, patience);
   if (is_gone) refuse_unknown_sandbox(key.name);
+  if (found && is_refused(**found))
+    fail(Code::forbidden, "sandbox '{}' cannot start: {}", key.name, why_not_ready(*found));
   if (!found)
     fail(Code::timeout, "sandbox '{}' has not become ready: {}", key.name,
          why_not_ready(core.sandboxes.find(key.ns, key.name)));
@@ -122,10 +152,16 @@ void outfit_pod(Core& core, const Json& sandbox, const Json& pod, const Texts& e
   const model::Key key = model::key_of(sandbox);
   const std::string_view container = container_of(pod);
   if (core.outfitted.has(key, container)) return;
-  core.outfitter().outfit(pod, outfit_of(core, sandbox, environment));
+  if (!environment.empty() || !is_dressed(core, sandbox, pod)) {
+    const net::Workers::Aside aside;
+    core.outfitter().outfit(pod, outfit_of(core, sandbox, environment));
+  }
   const pool::Egress egress = egress_of(sandbox);
   const bool is_restricted = !egress.allow.empty() || !egress.deny.empty();
-  if (is_restricted && core.parts.reach != nullptr) core.parts.reach->set_egress(pod, egress);
+  if (is_restricted && core.parts.reach != nullptr) {
+    const net::Workers::Aside aside;
+    core.parts.reach->set_egress(pod, egress);
+  }
   core.outfitted.remember(key, container);
 }
 

@@ -2,11 +2,14 @@
 // its place: the user's variables, the ids that programs inside look for, the token of its
 // surfaces.
 //
-// The variables are in a Secret that the Sandbox owns; the token is made of its id.
+// The user's variables are in a Secret that the Sandbox owns; the token is made of its key. Members
+// of pools and sandboxes that start cold are made with all but the user's variables
+// (model::kDressAnnotation): then nobody has to reach into them before they are handed out.
 #pragma once
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "e2b/body.h"
 #include "e2b/core.h"
@@ -20,6 +23,8 @@ Json environment_secret(const Json& sandbox, const Texts& environment);
 // Empty where the sandbox has none. Throws StatusError.
 Texts read_environment(Core& core, const Json& sandbox);
 
+// NAME=value: the ids that programs inside look for. Of every E2B sandbox.
+std::vector<std::string> variables_of(std::string_view id, std::string_view template_id);
 pool::Outfit outfit_of(const Core& core, const Json& sandbox, const Texts& environment);
 
 // The pod of a sandbox that is meant to run, when it can be reached into. Throws Error(timeout).

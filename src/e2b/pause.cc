@@ -16,6 +16,7 @@
 #include "e2b/state.h"
 #include "e2b/words.h"
 #include "model/front_door.h"
+#include "net/workers.h"
 #include "pool/reach.h"
 
 namespace hearth::e2b {
@@ -100,7 +101,10 @@ void put_away(Core& core, const Json& sandbox) {
   const std::string image =
       fmt::format("{}{}:{}", kImagePrefix, model::name_of(sandbox), random_hex(8));
   OnFailure undo([&] { remove_images(core, {image}); });
-  core.parts.reach->commit(*pod, image);
+  {
+    const net::Workers::Aside aside;
+    core.parts.reach->commit(*pod, image);
+  }
   std::vector<std::string> images = before;
   images.push_back(image);
   Json patch =

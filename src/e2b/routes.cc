@@ -72,13 +72,15 @@ void Routes::add_open(const std::string& method, const std::string& pattern, Ope
   };
   router_.add(
       method, pattern, answer,
-      {.max_body_bytes = kMostBodyBytes, .workers = runs == Runs::on_worker ? &workers_ : nullptr});
+      {.max_body_bytes = kMostBodyBytes, .workers = runs == Runs::at_once ? nullptr : &workers_});
 }
 
 void Routes::add(const std::string& method, const std::string& pattern, Handler handler,
                  Runs runs) {
-  const auto answer = [&core = core_, handler = std::move(handler)](const http::Request& request) {
+  const auto answer = [&core = core_, handler = std::move(handler),
+                       reads = runs == Runs::on_worker](const http::Request& request) {
     const tenants::KeyHolder holder = identify(core, request);
+    if (reads) core.catch_up();
     return handler({.request = request, .holder = holder});
   };
   add_open(method, pattern, answer, runs);

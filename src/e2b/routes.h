@@ -44,7 +44,8 @@ using OpenHandler = std::function<http::Response(const http::Request& request)>;
 class Routes {
  public:
   enum class Runs {
-    on_worker,  // may block
+    on_worker,  // may block; knows what has been announced
+    unread,     // may block; does not look at sandboxes that there are
     at_once,    // on the connection's thread: must not
   };
 

@@ -288,7 +288,7 @@ TEST(E2bForks, TellWhichOfThemFailed) {
 
 TEST(E2bForks, LeaveNothingWhenAllFail) {
   World world;
-  const std::string id = world.create();
+  const std::string id = world.create(R"({"templateID":"base","envVars":{"A":"1"}})");
   world.reach.fail("outfit");
   const Answer forked = world.ask("POST", "/sandboxes/" + id + "/fork", R"({"count":2})");
   ASSERT_EQ(forked.status, 201U);

@@ -82,9 +82,10 @@ JsonObject sandbox_answer(const Core& core, const Json& sandbox) {
   JsonObject answer{{"templateID", template_id}, {"sandboxID", id},
                     {"clientID", kClientId},     {"envdVersion", core.options.envd_version},
                     {"alias", template_id},      {"domain", text_or_null(core.options.domain)}};
-  if (is_secure(sandbox)) answer["envdAccessToken"] = core.parts.tokens.envd_token(id);
+  if (is_secure(sandbox))
+    answer["envdAccessToken"] = core.parts.tokens.envd_token(model::key_of(sandbox));
   if (model::annotation_of(sandbox, model::kTrafficAnnotation) == "token")
-    answer["trafficAccessToken"] = core.parts.tokens.traffic_token(id);
+    answer["trafficAccessToken"] = core.parts.tokens.traffic_token(model::key_of(sandbox));
   return answer;
 }
 
@@ -111,7 +112,7 @@ JsonObject sandbox_detail(const Core& core, const Json& sandbox) {
   detail["domain"] = text_or_null(core.options.domain);
   detail["lifecycle"] = lifecycle_of(sandbox);
   if (is_secure(sandbox))
-    detail["envdAccessToken"] = core.parts.tokens.envd_token(model::name_of(sandbox));
+    detail["envdAccessToken"] = core.parts.tokens.envd_token(model::key_of(sandbox));
   const std::string_view internet = model::annotation_of(sandbox, kInternetAnnotation);
   detail["allowInternetAccess"] = internet.empty() ? Json(nullptr) : Json(internet == "true");
   if (JsonObject network = network_of(sandbox); !network.empty())

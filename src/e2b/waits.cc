@@ -1,14 +1,17 @@
 #include "e2b/waits.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <utility>
+#include <vector>
+
+#include "net/workers.h"
 
 namespace hearth::e2b {
 namespace {
 
-// Versions are numbers that rise; 0 for what is none.
-std::uint64_t version_number(std::string_view text) {
+std::uint64_t number_in(std::string_view text) {
   std::uint64_t number = 0;
   std::from_chars(text.data(), text.data() + text.size(), number);
   return number;
@@ -17,7 +20,11 @@ std::uint64_t version_number(std::string_view text) {
 }  // namespace
 
 bool is_at_least(const model::Json& object, std::string_view resource_version) {
-  return version_number(model::resource_version_of(object)) >= version_number(resource_version);
+  return version_number(object) >= number_in(resource_version);
+}
+
+std::uint64_t version_number(const model::Json& object) {
+  return number_in(model::resource_version_of(object));
 }
 
 IsSo has_version_of(const model::Json& written) {
@@ -27,16 +34,16 @@ IsSo has_version_of(const model::Json& written) {
 }
 
 void CacheWaits::listen() {
-  const auto put = [this](const client::Object& now) { tell(model::key_of(*now).text(), now); };
   cache_.add_handlers({
-      .on_add = put,
-      .on_update = [put](const client::Object&, const client::Object& now) { put(now); },
-      .on_delete =
-          [this](const client::Object& last) { tell(model::key_of(*last).text(), nullptr); },
+      .on_add = [this](const client::Object& now) { tell(*now, now); },
+      .on_update = [this](const client::Object&, const client::Object& now) { tell(*now, now); },
+      .on_delete = [this](const client::Object& last) { tell(*last, nullptr); },
   });
 }
 
-void CacheWaits::tell(const std::string& key, const client::Object& now) {
+void CacheWaits::tell(const model::Json& seen, const client::Object& now) {
+  std::vector<std::shared_ptr<void>> let_go;  // after the lock
+  const std::string key = model::key_of(seen).text();
   const std::lock_guard lock(mutex_);
   if (now)
     told_.insert_or_assign(key, now);
@@ -47,6 +54,24 @@ void CacheWaits::tell(const std::string& key, const client::Object& now) {
     each->second->is_due = true;
     each->second->changed.notify_one();
   }
+  version_ = std::max(version_, version_number(seen));
+  advanced_.notify_all();
+  while (!kept_.empty() && kept_.begin()->first <= version_) {
+    let_go.push_back(std::move(kept_.begin()->second));
+    kept_.erase(kept_.begin());
+  }
+}
+
+void CacheWaits::catch_up(std::uint64_t version, Duration patience) {
+  std::unique_lock lock(mutex_);
+  if (version_ >= version) return;
+  const net::Workers::Aside aside;
+  advanced_.wait_for(lock, patience, [&] { return is_stopped_ || version_ >= version; });
+}
+
+void CacheWaits::keep_until(std::uint64_t version, std::shared_ptr<void> kept) {
+  const std::lock_guard lock(mutex_);
+  if (version_ < version) kept_.emplace(version, std::move(kept));
 }
 
 std::optional<client::Object> CacheWaits::until(const model::Key& key, const IsSo& is_so,
@@ -57,6 +82,7 @@ std::optional<client::Object> CacheWaits::until(const model::Key& key, const IsS
   // First in line, then a look: what changes in between is heard of.
   const auto place = waiters_.emplace(key.text(), &waiter);
   std::optional<client::Object> found;
+  std::optional<net::Workers::Aside> aside;  // when it is not so at once
   while (!is_stopped_ &&
          waiter.changed.wait_until(lock, deadline, [&] { return waiter.is_due || is_stopped_; })) {
     waiter.is_due = false;
@@ -65,7 +91,10 @@ std::optional<client::Object> CacheWaits::until(const model::Key& key, const IsS
     lock.unlock();
     const bool holds = is_so(object.get());
     lock.lock();
-    if (!holds) continue;
+    if (!holds) {
+      if (!aside) aside.emplace();
+      continue;
+    }
     found = std::move(object);
     break;
   }
@@ -77,10 +106,13 @@ void CacheWaits::stop() {
   const std::lock_guard lock(mutex_);
   is_stopped_ = true;
   for (const auto& [key, waiter] : waiters_) waiter->changed.notify_one();
+  advanced_.notify_all();
 }
 
 Turns::Turn Turns::take(const model::Key& key) {
   std::unique_lock lock(mutex_);
+  if (taken_.insert(key).second) return Turn(*this, key);
+  const net::Workers::Aside aside;
   changed_.wait(lock, [&] { return taken_.insert(key).second; });
   return Turn(*this, key);
 }

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -23,6 +25,8 @@ using IsSo = std::function<bool(const model::Json* object)>;
 // The version that a write gave, or a later one.
 IsSo has_version_of(const model::Json& written);
 bool is_at_least(const model::Json& object, std::string_view resource_version);
+// Versions are numbers that rise; 0 for what is none.
+std::uint64_t version_number(const model::Json& object);
 
 // What it finds is what has been told: a change is visible in the cache before the cache's handlers
 // have heard of it, and whoever goes on here may rely on what they do (limits.h, kept_images.h).
@@ -41,6 +45,11 @@ class CacheWaits {
   // everything is about to stop.
   std::optional<client::Object> until(const model::Key& key, const IsSo& is_so, Duration patience);
 
+  // Returns when everything up to what this write gave has been told, or the patience is over.
+  void catch_up(std::uint64_t version, Duration patience);
+  // Lets go of it then.
+  void keep_until(std::uint64_t version, std::shared_ptr<void> kept);
+
   // Whoever waits gives up, now and later.
   void stop();
 
@@ -50,13 +59,16 @@ class CacheWaits {
     bool is_due = true;
   };
 
-  // Null: it is gone.
-  void tell(const std::string& key, const client::Object& now);
+  // `seen` is the object, or the last of one that is gone.
+  void tell(const model::Json& seen, const client::Object& now);
 
   client::WatchCache& cache_;
   std::mutex mutex_;  // guards what follows, and what is in the waiters
   std::map<std::string, client::Object, std::less<>> told_;
   std::multimap<std::string, Waiter*, std::less<>> waiters_;
+  std::uint64_t version_ = 0;  // the highest that has been told
+  std::condition_variable advanced_;
+  std::multimap<std::uint64_t, std::shared_ptr<void>> kept_;
   bool is_stopped_ = false;
 };
 

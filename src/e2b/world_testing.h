@@ -58,6 +58,12 @@ class FakeReach final : public pool::Reach {
     const std::lock_guard lock(mutex_);
     return images_.erase(image) > 0;
   }
+  std::vector<std::string> find_images(std::string_view prefix) override {
+    std::vector<std::string> names;
+    for (const auto& [name, pod] : images())
+      if (name.starts_with(prefix)) names.push_back(name);
+    return names;
+  }
   void set_egress(const Json& pod, const pool::Egress& egress) override {
     fail_if_told("set_egress");
     const std::lock_guard lock(mutex_);
@@ -86,6 +92,11 @@ class FakeReach final : public pool::Reach {
     const std::lock_guard lock(mutex_);
     const auto found = egresses_.find(pod);
     return found == egresses_.end() ? std::nullopt : std::optional(found->second);
+  }
+  // What an earlier life left.
+  void add_image(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    images_[name] = "";
   }
   // By name, each with the pod that it was made of.
   std::map<std::string, std::string> images() const {
@@ -304,6 +315,8 @@ class World {
                       {model::kTemplateHashLabel, "a"},
                       {model::kPodTemplateHashLabel, "b"}};
     made.at_pointer("/spec/podTemplate/metadata").as_object()["labels"] = labels;
+    made.at_pointer("/spec/podTemplate/metadata/annotations").as_object()[model::kDressAnnotation] =
+        pool;
     JsonObject& metadata = made.at("metadata").as_object();
     metadata["namespace"] = ns;
     metadata["name"] = id;
