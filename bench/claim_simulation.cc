@@ -61,18 +61,20 @@ class Simulation final : public ClaimEngine {
  public:
   Simulation()
       : folder_(fs::temp_directory_path() / ("hearth-bench-sim-" + random_hex(4))),
-        server_(make_server()),
-        fleet_(server_->client(), clock_, metrics_, make_options()),
-        node_(fleet_.manager()) {
+        server_(make_server()) {
+    fleet_.emplace(server_->client(), clock_, metrics_, make_options());
+    node_.emplace(fleet_->manager());
     server_->start();
-    fleet_.start_caches();
-    fleet_.start_controllers();
+    fleet_->start_caches();
+    fleet_->start_controllers();
   }
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;
   ~Simulation() override {
-    fleet_.stop();
-    server_->stop();
+    fleet_->stop();
+    // What writes events and the counts of pools lives as long as the fleet, and asks the server.
+    node_.reset();
+    fleet_.reset();
     server_.reset();
     std::error_code ignored;
     fs::remove_all(folder_, ignored);
@@ -103,8 +105,8 @@ class Simulation final : public ClaimEngine {
   const SystemClock clock_;
   metrics::Registry metrics_;
   std::unique_ptr<apiserver::Server> server_;
-  controllers::Fleet fleet_;
-  SimulatedNode node_;
+  std::optional<controllers::Fleet> fleet_;
+  std::optional<SimulatedNode> node_;
 };
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "bench/hearth_up.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -15,7 +14,6 @@
 #include "base/id.h"
 #include "base/on_failure.h"
 #include "bench/workshop.h"
-#include "runtime/client.h"
 
 namespace hearth::bench {
 namespace {
@@ -57,7 +55,7 @@ HearthUp::HearthUp(const std::vector<std::string>& options)
   fs::create_directory(folder_);
   OnFailure undo([this] { end(); });
   start(options);
-  add_image();
+  make_image();
   undo.release();
 }
 
@@ -87,20 +85,14 @@ std::string HearthUp::e2b_key() const {
   return key;
 }
 
-void HearthUp::add_image() const {
+void HearthUp::make_image() const {
   const std::string root = folder_ + "/root";
   for (const char* name : {"", "/bin", "/dev", "/etc", "/proc", "/root", "/sys", "/tmp"})
     fs::create_directory(root + name);
   fs::copy_file(bin_ + "/bench-noop", root + "/noop");
   // What E2B's SDKs start, whatever the command is.
   fs::copy_file(bin_ + "/bench-noop", root + "/bin/bash");
-  runtime::RuntimeClient client(state_dir());
-  const linux::Fd root_fd = linux::open_file(root, O_RDONLY | O_DIRECTORY);
-  image::Image image;
-  image.name = kImage;
-  image.id = "sha256:" + random_hex(32);
-  image.layers = {client.add_folder(root_fd.get())};
-  client.put_image(image);
+  add_image(state_dir(), root);
 }
 
 void HearthUp::end() {

@@ -31,7 +31,7 @@ class HearthUp {
 
  private:
   void start(const std::vector<std::string>& options);
-  void add_image() const;
+  void make_image() const;
   void end();
   std::string state_dir() const { return folder_ + "/state"; }
 

@@ -48,8 +48,8 @@ struct ProxyGateway::Parts {
         pods(server.client(), client::kPods) {
     gateway::GatewayOptions options;
     options.registry = &metrics;  // counting is part of its work
-    options.envd_token = [](std::string_view) { return "envd"; };
-    options.traffic_token = [](std::string_view) { return "traffic"; };
+    options.envd_token = [](const model::Key&) { return "envd"; };
+    options.traffic_token = [](const model::Key&) { return "traffic"; };
     gateway = std::make_unique<gateway::Gateway>(sandboxes, pods, std::move(options));
     make_pod(server.client(), make_sandbox(server.client()));
     sandboxes.start();

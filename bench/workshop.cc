@@ -90,9 +90,9 @@ Engine::~Engine() {
   }
 }
 
-void Engine::add_image(const std::string& folder) const {
+void add_image(const std::string& state_dir, const std::string& folder) {
   // One connection for both: the layer stays for as long as it is open.
-  runtime::RuntimeClient client(state_dir());
+  runtime::RuntimeClient client(state_dir);
   const linux::Fd root = linux::open_file(folder, O_RDONLY | O_DIRECTORY);
   image::Image image;
   image.name = kImage;
@@ -142,7 +142,7 @@ EngineOrReason Workshop::start_engine(const char* name, unsigned warm) const {
                                                          .state_dir = make_folder(name),
                                                          .warm = warm,
                                                          .network = warm > 0});
-    engine->add_image(rootfs());
+    add_image(engine->state_dir(), rootfs());
     return {.engine = std::move(engine), .reason = ""};
   } catch (const Error& error) {
     return {.engine = nullptr, .reason = error.what()};

@@ -36,12 +36,13 @@ class Engine {
   pid_t pid() const { return pid_; }
   unsigned warm() const { return options_.warm; }
 
-  void add_image(const std::string& folder) const;
-
  private:
   EngineOptions options_;
   pid_t pid_ = 0;
 };
+
+// Makes the folder the image kImage of whoever runs on the state folder.
+void add_image(const std::string& state_dir, const std::string& folder);
 
 // One of ours, or why there is none.
 struct EngineOrReason {

@@ -129,6 +129,10 @@ TEST(CommandLineTest, UpTakesWhatTheE2bApiShallBe) {
   EXPECT_EQ(other.e2b_warm, 0u);
   EXPECT_EQ(other.e2b_image, "python:3.12");
   EXPECT_FALSE(parse<UpOptions>({"up", "--no-e2b"}).e2b);
+  EXPECT_EQ(usual.access_log, "");
+  EXPECT_EQ(parse<UpOptions>({"up", "--access-log", "-"}).access_log, "-");
+  EXPECT_NE(complaint({"up", "--no-e2b", "--access-log", "x"}).find("--access-log"),
+            std::string::npos);
   EXPECT_NE(complaint({"up", "--e2b-tls-port", "1"}).find("--e2b-domain"), std::string::npos);
   EXPECT_NE(complaint({"up", "--e2b-warm", "-1"}).find("--e2b-warm"), std::string::npos);
 }

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -28,6 +29,8 @@
 #include "net/workers.h"
 #include "reconcile/leader_election.h"
 #include "schema/builtin.h"
+#include "webhook/trust.h"
+#include "webhook/webhook.h"
 
 namespace hearth::cli {
 namespace {
@@ -171,6 +174,8 @@ class FrontDoor {
     wanted.folder = folder_;
     wanted.listening = listen_on(options.e2b_address, "--e2b-bind-address");
     wanted.domain = options.e2b_domain;
+    if (!options.access_log.empty())
+      wanted.access_log = gateway::open_access_file(options.access_log);
     endpoint_.emplace(parts, std::move(wanted));
   }
   FrontDoor(const FrontDoor&) = delete;
@@ -196,6 +201,27 @@ class FrontDoor {
   std::string folder_;
   std::optional<E2bEndpoint> endpoint_;
 };
+
+// For a cluster whose CRDs ask for it. Every replica serves.
+std::unique_ptr<webhook::Webhook> make_webhook(const WebhookFlags& flags,
+                                               const std::string& cluster_domain,
+                                               const std::string& own_ns, client::Client& api,
+                                               const Clock& clock) {
+  webhook::Options wanted{.service = {flags.ns.empty() ? own_ns : flags.ns, flags.service},
+                          .cluster_domain = cluster_domain};
+  const bool is_wanted =
+      flags.is_enabled ? *flags.is_enabled : webhook::is_converted_by(api, wanted.service);
+  if (!is_wanted) return nullptr;
+  if (!flags.manages_certificates) {
+    wanted.certificate_file = std::filesystem::path(flags.folder) / flags.certificate;
+    wanted.key_file = std::filesystem::path(flags.folder) / flags.key;
+  }
+  Listening listening = listen_on(fmt::format(":{}", flags.port), "--webhook-port");
+  log::info("converting versions",
+            {{"flag", "--webhook-port"}, {"port", flags.port}, {"service", wanted.service.text()}});
+  return std::make_unique<webhook::Webhook>(api, clock, std::move(wanted),
+                                            std::move(listening.socket));
+}
 
 // What is done until the end; false: another leads now.
 bool lead(controllers::Fleet& fleet, FrontDoor* door, reconcile::LeaderElection* election,
@@ -241,13 +267,20 @@ bool run_until_signal(Signals& signals,
   return is_told || result;
 }
 
-// Others need a conversion webhook, which we do not have: a server that cannot reach it complains
-// every second.
+// Others need a conversion webhook: a server that cannot reach it complains every second.
 void serve_kept_version_only(model::Json& crd) {
   model::Json* versions = model::find(crd, {"spec", "versions"});
   for (model::Json& version : versions->as_array()) {
     version.as_object()["served"] = model::is_true_at(version, {"storage"});
   }
+}
+
+void convert_by(model::Json& crd, const model::Key& service) {
+  if (model::text_at(crd, {"spec", "conversion", "strategy"}) != "Webhook") return;
+  const model::Json client = {
+      {"service", {{"namespace", service.ns}, {"name", service.name}, {"path", webhook::kPath}}}};
+  model::make_object_at(crd, {"spec", "conversion"})["webhook"] = model::JsonObject{
+      {"clientConfig", client}, {"conversionReviewVersions", model::JsonArray{"v1"}}};
 }
 
 }  // namespace
@@ -278,6 +311,9 @@ int controller(const ControllerOptions& options) {
     election.emplace(http, reconcile::LeaderElectionOptions{.lease = {ns, kLease}});
     count_leader(registry, *election);
   }
+  // Before those that say that we are ready.
+  const auto converting =
+      make_webhook(options.webhook, options.controllers.cluster_domain, access.ns, http, clock);
   const Doors doors(options, registry);
   std::optional<FrontDoor> door;
   if (options.e2b_address != kOff) {
@@ -292,14 +328,16 @@ int controller(const ControllerOptions& options) {
   const bool is_ours = run_until_signal(signals, [&](const std::stop_token& stop) {
     return lead(fleet, door ? &*door : nullptr, election ? &*election : nullptr, stop);
   });
-  if (!is_ours) fail(Code::conflict, "another process holds the lease now");
+  if (!is_ours) fail(Code::conflict, "the lease was lost: {}", election->why_lost());
   return 0;
 }
 
 int crds(const CrdsOptions& options) {
   for (const schema::BuiltinCrd& builtin : schema::builtin_crds()) {
     model::Json crd = model::parse_json(builtin.json).value;
-    if (!options.all_versions) serve_kept_version_only(crd);
+    const bool is_converted = !options.conversion_service.name.empty();
+    if (is_converted) convert_by(crd, options.conversion_service);
+    if (!is_converted && !options.all_versions) serve_kept_version_only(crd);
     std::fputs(("---\n" + model::to_yaml(crd)).c_str(), stdout);
   }
   return 0;

@@ -12,6 +12,7 @@
 #include "cli/controller.h"
 #include "cli/life_parser_internal.h"
 #include "cli/values.h"
+#include "model/names.h"
 
 namespace hearth::cli {
 namespace {
@@ -163,6 +164,47 @@ class FleetFlags {
   std::string eviction_, no_events_, no_annotations_, by_label_;
 };
 
+// Of the conversion webhook.
+class WebhookParser {
+ public:
+  explicit WebhookParser(Parser& parser) {
+    parser.toggle("--enable-webhook", enable_,
+                  "convert v1alpha1 [if the CRDs name our Service for it]");
+    parser.option("--webhook-port", port_, "PORT", "where it listens [9443]");
+    parser.option("--webhook-service-name", values_.service, "NAME",
+                  "the Service that CRDs name [agent-sandbox-webhook-service]");
+    parser.option("--webhook-namespace", values_.ns, "NAME",
+                  "of that Service [the pod's, or the context's]");
+    parser.toggle("--manage-webhook-certs", manage_,
+                  "make a certificate, and have the CRDs trust it [true]");
+    parser.option("--webhook-cert-dir", values_.folder, "DIR",
+                  "with --manage-webhook-certs=false: where the certificate is");
+    parser.option("--webhook-cert-name", values_.certificate, "FILE", "its name there [tls.crt]");
+    parser.option("--webhook-key-name", values_.key, "FILE", "that of its key [tls.key]");
+  }
+
+  void finish(ControllerOptions& options) {
+    constexpr std::uint32_t kMostPort = 65535;
+    if (!enable_.empty()) values_.is_enabled = parse_bool("--enable-webhook", enable_);
+    if (!manage_.empty())
+      values_.manages_certificates = parse_bool("--manage-webhook-certs", manage_);
+    if (!port_.empty()) values_.port = parse_positive("--webhook-port", port_, kMostPort);
+    refuse_empty("--webhook-service-name", values_.service);
+    refuse_empty("--webhook-cert-dir", values_.folder);
+    refuse_empty("--webhook-cert-name", values_.certificate);
+    refuse_empty("--webhook-key-name", values_.key);
+    options.webhook = std::move(values_);
+  }
+
+ private:
+  static void refuse_empty(const char* flag, const std::string& value) {
+    if (value.empty()) fail(Code::invalid, "{}: must not be empty", flag);
+  }
+
+  WebhookFlags values_;
+  std::string enable_, port_, manage_;
+};
+
 // Whatever they are set to, nothing follows from it.
 class FlagsWithoutEffect {
  public:
@@ -189,24 +231,28 @@ class FlagsWithoutEffect {
 
  private:
   static constexpr std::array kToggles = {
-      "--separate-watch-connection",
-      "--enable-tracing",
-      "--enable-pprof",
-      "--enable-pprof-debug",
-      "--enable-webhook",
-      "--manage-webhook-certs",
-      "--zap-devel",
+      "--separate-watch-connection", "--enable-tracing", "--enable-pprof",
+      "--enable-pprof-debug",        "--zap-devel",
   };
   static constexpr std::array kOptions = {
       "--api-connections",      "--pprof-block-profile-rate", "--pprof-mutex-profile-fraction",
-      "--webhook-port",         "--webhook-cert-dir",         "--webhook-cert-name",
-      "--webhook-key-name",     "--webhook-service-name",     "--webhook-namespace",
       "--zap-stacktrace-level", "--zap-time-encoding",
   };
 
   std::array<std::string, kToggles.size()> toggles_;
   std::array<std::string, kOptions.size()> options_;
 };
+
+model::Key parse_service(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  const model::Key service{
+      std::string(text.substr(0, slash)),
+      slash == std::string_view::npos ? std::string() : std::string(text.substr(slash + 1))};
+  if (!model::check_dns_label(service.ns).empty() ||
+      !model::check_dns1035_label(service.name).empty())
+    fail(Code::invalid, "--conversion-service: '{}' is no NAMESPACE/NAME of a Service", text);
+  return service;
+}
 
 // "0" is off, as controller-runtime has it.
 void check_address(const char* flag, const std::string& address) {
@@ -234,14 +280,18 @@ Order parse_controller(const CommandLine& given) {
                 "E2B API and gateway, such as :8090 [0: none]");
   parser.option("--e2b-domain", options.e2b_domain, "NAME",
                 "what names of sandboxes' ports end in: PORT-ID.NAME");
+  parser.option("--access-log", options.access_log, "FILE",
+                "a line of JSON for each request to that; -: to stdout [off]");
   parser.option("--kube-api-qps", qps, "N", "requests to the API in a second; -1: any [-1]");
   parser.option("--kube-api-burst", burst, "N", "of them at once [10]");
   parser.option("--zap-log-level", level, "LEVEL", "debug, info, error, or a number [info]");
   parser.option("--zap-encoder", encoder, "FORMAT", "json or console [json]");
   FleetFlags fleet(parser);
+  WebhookParser webhook(parser);
   FlagsWithoutEffect without(parser);
   parser.refuse_words(parser.parse());
   fleet.finish(options);
+  webhook.finish(options);
   without.finish(options);
   options.leader_elect = parse_bool("--leader-elect", leader_elect);
   check_address("--metrics-bind-address", options.metrics_address);
@@ -261,9 +311,13 @@ Order parse_controller(const CommandLine& given) {
 Order parse_crds(const CommandLine& line) {
   Parser parser(line);
   CrdsOptions options;
+  std::vector<std::string> services;  // none is something else than one without a name
   parser.flag("--all-versions", options.all_versions,
-              "serve v1alpha1 too, for clusters with a conversion webhook");
+              "serve v1alpha1 too, for clusters with agent-sandbox's conversion webhook");
+  parser.options("--conversion-service", services, "NAMESPACE/NAME",
+                 "serve v1alpha1 too, converted by this Service of a `hearth controller`");
   parser.refuse_words(parser.parse());
+  for (const std::string& each : services) options.conversion_service = parse_service(each);
   return options;
 }
 

@@ -123,10 +123,51 @@ TEST(ControllerCommandLine, FlagsAreSpelledAsGoSpellsThem) {
 
 TEST(ControllerCommandLine, WhatWeDoNotHaveIsTakenAndTold) {
   const ControllerOptions options =
-      parse({"--enable-webhook=false", "--enable-tracing", "--webhook-port=9443",
-             "--api-connections", "4", "--zap-devel", "--manage-webhook-certs=false"});
+      parse({"--enable-pprof=false", "--enable-tracing", "--zap-time-encoding=iso8601",
+             "--api-connections", "4", "--zap-devel"});
   EXPECT_EQ(options.without_effect,
-            (Words{"--enable-tracing", "--zap-devel", "--api-connections", "--webhook-port"}));
+            (Words{"--enable-tracing", "--zap-devel", "--api-connections", "--zap-time-encoding"}));
+}
+
+TEST(ControllerCommandLine, TheWebhookIsTheirs) {
+  const WebhookFlags unsaid = parse({}).webhook;
+  EXPECT_FALSE(unsaid.is_enabled.has_value());
+  EXPECT_EQ(unsaid.port, 9443U);
+  EXPECT_EQ(unsaid.service, "agent-sandbox-webhook-service");
+  EXPECT_EQ(unsaid.ns, "");
+  EXPECT_TRUE(unsaid.manages_certificates);
+  EXPECT_EQ(unsaid.folder, "/tmp/k8s-webhook-server/serving-certs");
+  EXPECT_EQ(unsaid.certificate, "tls.crt");
+  EXPECT_EQ(unsaid.key, "tls.key");
+
+  const ControllerOptions options =
+      parse({"--enable-webhook", "--webhook-port=1", "--webhook-service-name=s",
+             "--webhook-namespace=n", "--manage-webhook-certs=false", "--webhook-cert-dir=/d",
+             "--webhook-cert-name=c", "--webhook-key-name=k"});
+  EXPECT_EQ(options.webhook.is_enabled, true);
+  EXPECT_EQ(options.webhook.port, 1U);
+  EXPECT_EQ(options.webhook.service, "s");
+  EXPECT_EQ(options.webhook.ns, "n");
+  EXPECT_FALSE(options.webhook.manages_certificates);
+  EXPECT_EQ(options.webhook.folder, "/d");
+  EXPECT_EQ(options.webhook.certificate, "c");
+  EXPECT_EQ(options.webhook.key, "k");
+  EXPECT_TRUE(options.without_effect.empty());
+  EXPECT_EQ(parse({"--enable-webhook=false"}).webhook.is_enabled, false);
+}
+
+CrdsOptions parse_crds(Words words) {
+  words.insert(words.begin(), "crds");
+  return std::get<CrdsOptions>(parse_order(split_command_line(words)));
+}
+
+TEST(CrdsCommandLine, NamesTheServiceThatConverts) {
+  EXPECT_EQ(parse_crds({}).conversion_service, model::Key());
+  EXPECT_EQ(parse_crds({"--conversion-service", "system/hook"}).conversion_service,
+            (model::Key{"system", "hook"}));
+  for (const std::string text :
+       {"", "/", "hook", "system/", "/hook", "a/b/c", "system/9hook", "A/b"})
+    EXPECT_THROW(parse_crds({"--conversion-service=" + text}), Error) << text;
 }
 
 TEST(ControllerCommandLine, ValuesThatMakeNoSenseAreNamed) {
@@ -150,6 +191,12 @@ TEST(ControllerCommandLine, ValuesThatMakeNoSenseAreNamed) {
                                  "--metrics-bind-address=",
                                  "--zap-encoder=xml",
                                  "--zap-log-level=loud",
+                                 "--enable-webhook=2",
+                                 "--manage-webhook-certs=x",
+                                 "--webhook-port=0",
+                                 "--webhook-port=65536",
+                                 "--webhook-service-name=",
+                                 "--webhook-key-name=",
                                  "--enable-pprof=2"}) {
     const std::string name = flag.substr(0, flag.find('='));
     EXPECT_NE(complaint({flag}).find(name), std::string::npos) << flag << ": " << complaint({flag});

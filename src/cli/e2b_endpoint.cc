@@ -89,14 +89,20 @@ struct E2bEndpoint::State {
     made.threads = count_loops();
     made.control_socket = socket;
     made.reach = parts.reach;
-    made.envd_token = [this](std::string_view id) { return tokens.envd_token(id); };
-    made.traffic_token = [this](std::string_view id) { return tokens.traffic_token(id); };
-    made.key_namespace = [this](std::string_view key) {
+    made.envd_token = [this](const model::Key& key) { return tokens.envd_token(key); };
+    made.traffic_token = [this](const model::Key& key) { return tokens.traffic_token(key); };
+    made.key_owner = [this](std::string_view key) -> gateway::KeyOwner {
       const auto holder = keys.find(key);
-      return holder ? holder->ns : std::string();
+      if (!holder) return {};
+      return {.ns = holder->ns, .id = holder->id};
     };
     made.wake = [this](const model::Key& key) { api.wake(key); };
     made.registry = &parts.metrics;
+    if (options.access_log) {
+      access_log.emplace(gateway::AccessLogOptions{.file = std::move(*options.access_log),
+                                                   .registry = &parts.metrics});
+      made.access_log = &*access_log;
+    }
     return made;
   }
 
@@ -123,6 +129,7 @@ struct E2bEndpoint::State {
   const tenants::SandboxTokens tokens;
   tenants::ApiKeys keys;
   e2b::Api api;
+  std::optional<gateway::AccessLog> access_log;
   gateway::Gateway gate;  // last: it asks all of them
 };
 

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "cli/listening.h"
 #include "client/client.h"
+#include "gateway/access_log.h"
 #include "tenants/default_templates.h"
 
 namespace hearth::metrics {
@@ -31,6 +32,7 @@ struct E2bEndpointOptions {
   std::string domain;  // of sandboxes' ports; empty: clients' own settings count
   // What everybody's first program asks for; nothing: not made.
   std::optional<tenants::DefaultTemplates> templates;
+  std::optional<gateway::AccessFile> access_log;  // of the gateway; nothing: none is kept
   bool keeps_first_key = false;  // in the folder; it is made if there is none that works
 };
 

@@ -321,10 +321,13 @@ Examples:
     {.name = "crds",
      .summary = "print the definitions of our kinds, for kubectl apply",
      .usage = "[OPTIONS]",
-     .footer = R"(The engine's own API has them already, in all versions.
+     .footer =
+         R"(The engine's own API has them already, in all versions. v1alpha1 needs a webhook that
+converts it: see docs/controllers.md, "Versions".
 
 Examples:
-  hearth crds | kubectl apply -f -)"},
+  hearth crds | kubectl apply -f -
+  hearth crds --conversion-service hearth-system/hearth-webhook | kubectl apply -f -)"},
     {.name = "env",
      .summary = "print shell lines that point clients at the engine",
      .usage = "[OPTIONS]",

@@ -18,6 +18,7 @@
 #include "client/kinds.h"
 #include "linux/fd.h"
 #include "model/agent_sandbox.h"
+#include "model/container_id.h"
 #include "model/meta.h"
 
 namespace hearth::cli {
@@ -218,13 +219,13 @@ class Claiming {
     const std::string pod_name(named.empty() ? model::name_of(sandbox) : named);
     const Json pod = cluster_.api->get(client::kPods, cluster_.ns, pod_name);
     const model::JsonArray* all = model::array_at(pod, {"status", "containerStatuses"});
-    constexpr std::string_view kOurs = "hearth://";
     const std::string_view id =
         all == nullptr || all->empty() ? "" : text_at(all->front(), {"containerID"});
-    if (!id.starts_with(kOurs))
+    const std::string_view ours = model::sandbox_of_container(id);
+    if (ours.empty())
       fail(Code::unavailable, "the pod '{}' has no container on this machine: its id is '{}'",
            pod_name, id);
-    return std::string(id.substr(kOurs.size()));
+    return std::string(ours);
   }
 
   int run_command_in_it() {

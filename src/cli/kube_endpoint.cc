@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <functional>
 #include <optional>
 
 #include "apiserver/server.h"
@@ -13,11 +14,15 @@
 #include "base/on_failure.h"
 #include "cli/endpoints.h"
 #include "controllers/fleet.h"
+#include "e2b/outfitting.h"
 #include "metrics/registry.h"
+#include "model/front_door.h"
 #include "net/workers.h"
 #include "node/agent.h"
 #include "node/runtime_backend.h"
 #include "pool/reach.h"
+#include "runtime/spec.h"
+#include "tenants/sandbox_tokens.h"
 
 namespace hearth::cli {
 namespace {
@@ -53,6 +58,7 @@ node::AgentOptions make_agent_options(const KubeEndpointOptions& options) {
   made.state_dir = options.state_dir;
   made.node_name = node_name_or_host(options.node_name);
   made.has_network = options.has_network;
+  made.pull.downloads = options.state_dir + "/" + kEngineFolder + "/downloads";
   return made;
 }
 
@@ -61,6 +67,20 @@ controllers::FleetOptions make_fleet_options(const std::string& node, pool::Outf
   made.outfitter = &outfitter;
   made.controllers = controllers::embedded_options(node);
   return made;
+}
+
+// Sandboxes of the E2B API are made with its variables and their token.
+std::function<void(const model::Json&, runtime::SandboxSpec&)> make_dresser(
+    client::Client& client) {
+  return [tokens = tenants::SandboxTokens(tenants::load_token_seed(client))](
+             const model::Json& pod, runtime::SandboxSpec& spec) {
+    const std::optional<model::Owner> owner = model::controller_of(pod);
+    if (!owner || owner->kind != "Sandbox") return;
+    for (std::string& variable :
+         e2b::variables_of(owner->name, model::annotation_of(pod, model::kDressAnnotation)))
+      spec.environment.push_back(std::move(variable));
+    spec.token = tokens.envd_token({std::string(model::namespace_of(pod)), owner->name});
+  };
 }
 
 }  // namespace
@@ -75,7 +95,8 @@ struct KubeEndpoint::State {
     server.emplace(make_options(options, backend ? &*backend : nullptr));
     server->start();
     if (!options.has_sandboxes) return;
-    const node::AgentOptions agent_options = make_agent_options(options);
+    node::AgentOptions agent_options = make_agent_options(options);
+    if (options.e2b) agent_options.dress = make_dresser(server->client());
     agent.emplace(server->client(), agent_options);
     agent->start();
     fleet.emplace(server->client(), clock, options.metrics ? *options.metrics : unseen,

@@ -1,7 +1,4 @@
-#include <gtest/gtest.h>
-
-#include "base/error.h"
-#include "cli/command_line.h"
+#include "cli/command_line_testing_internal.h"
 #include "cli/help.h"
 #include "cli/kube_verbs.h"
 
@@ -9,7 +6,6 @@ namespace hearth::cli {
 namespace {
 
 using namespace std::chrono_literals;
-using Words = std::vector<std::string>;
 
 template <typename T>
 T parse(const Words& words) {
@@ -18,18 +14,6 @@ T parse(const Words& words) {
 
 std::string help_of(const Words& words) {
   return std::get<Help>(parse_order(split_command_line(words))).text;
-}
-
-// Whether the words are refused with a message that has `part` in it.
-bool refused(const Words& words, std::string_view part) {
-  try {
-    parse_order(split_command_line(words));
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::invalid);
-    EXPECT_NE(std::string_view(error.what()).find(part), std::string_view::npos) << error.what();
-    return true;
-  }
-  return false;
 }
 
 TEST(KubeVerbsCommandLineTest, GetTakesAKindAndPerhapsAName) {

@@ -1,27 +1,11 @@
-#include <gtest/gtest.h>
-
-#include "base/error.h"
-#include "cli/command_line.h"
+#include "cli/command_line_testing_internal.h"
 
 namespace hearth::cli {
 namespace {
 
-using Words = std::vector<std::string>;
-
 template <typename T>
 T parse(const Words& words) {
   return std::get<T>(parse_order(split_command_line(words)));
-}
-
-// Whether the words are refused with a message that has `part` in it.
-bool refused(const Words& words, std::string_view part) {
-  try {
-    parse_order(split_command_line(words));
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::invalid);
-    return std::string_view(error.what()).find(part) != std::string_view::npos;
-  }
-  return false;
 }
 
 TEST(LifeCommandLineTest, RunTakesANetworkAndMounts) {

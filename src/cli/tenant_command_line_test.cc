@@ -1,7 +1,4 @@
-#include <gtest/gtest.h>
-
-#include "base/error.h"
-#include "cli/command_line.h"
+#include "cli/command_line_testing_internal.h"
 #include "cli/help.h"
 #include "cli/tenant_verbs.h"
 
@@ -9,22 +6,10 @@ namespace hearth::cli {
 namespace {
 
 using namespace std::chrono_literals;
-using Words = std::vector<std::string>;
 
 template <typename T>
 T parse(const Words& words) {
   return std::get<T>(std::get<TenantOrder>(parse_order(split_command_line(words))));
-}
-
-bool refused(const Words& words, std::string_view part) {
-  try {
-    parse_order(split_command_line(words));
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::invalid);
-    EXPECT_NE(std::string_view(error.what()).find(part), std::string_view::npos) << error.what();
-    return true;
-  }
-  return false;
 }
 
 TEST(TenantCommandLine, ATeamHasANameAndLimits) {

@@ -85,6 +85,7 @@ std::optional<E2bEndpointOptions> listen_for_e2b(const UpOptions& options) {
   made.templates = tenants::DefaultTemplates{.image = options.e2b_image, .warm = options.e2b_warm};
   if (options.e2b_tls_port)
     made.tls = listen_on(options.listen, *options.e2b_tls_port, "--e2b-tls-port");
+  if (!options.access_log.empty()) made.access_log = gateway::open_access_file(options.access_log);
   return made;
 }
 

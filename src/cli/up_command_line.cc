@@ -29,6 +29,9 @@ class E2bParser {
                   "'code-interpreter-v1' [8]");
     parser.option("--e2b-image", image_, "IMAGE",
                   "what these templates are made of [host: this machine's /usr]");
+    parser.option(
+        "--access-log", access_log_, "FILE",
+        "a line of JSON for each request to that API and to sandboxes; -: to stdout [off]");
     parser.flag("--no-e2b", none_, "no E2B API, no gateway");
   }
 
@@ -39,12 +42,15 @@ class E2bParser {
     if (!warm_.empty()) options.e2b_warm = parse_count("--e2b-warm", warm_, kMostWarm);
     if (!image_.empty()) options.e2b_image = image_;
     options.e2b_domain = domain_;
+    options.access_log = access_log_;
     if (options.e2b_tls_port && domain_.empty())
       fail(Code::invalid, "--e2b-tls-port goes with --e2b-domain: whom is the certificate for?");
+    if (none_ && !access_log_.empty())
+      fail(Code::invalid, "--access-log goes without --no-e2b: nobody would ask anything");
   }
 
  private:
-  std::string port_, tls_port_, domain_, warm_, image_;
+  std::string port_, tls_port_, domain_, warm_, image_, access_log_;
   bool none_ = false;
 };
 

@@ -42,6 +42,7 @@ struct UpOptions {
   std::string e2b_domain;          // empty: none
   std::string e2b_image = "host";  // of the default templates
   std::uint32_t e2b_warm = 8;      // sandboxes of theirs that are kept ready
+  std::string access_log;          // a file, or "-"; empty: none
   std::uint16_t metrics_port = 8082;
   std::string log_format = "text";
   std::string log_level = "info";

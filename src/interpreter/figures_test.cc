@@ -10,15 +10,17 @@
 namespace hearth::interpreter {
 namespace {
 
-// Empty when there is none, and none can be made.
+// Empty when there is none, and none can be made. That takes as long as a test may; so whoever
+// comes in the ten minutes after does not try again.
 std::string folder_with_libraries() {
   const char* programs = std::getenv("HEARTH_BIN");
   if (programs == nullptr) return "";
   const std::string folder = std::string(programs) + "/../tests/python-with-charts";
   const std::string make = fmt::format(
-      "flock '{0}.lock' sh -c \"'{0}/bin/python3' -c 'import matplotlib, pandas, PIL' || "
-      "{{ python3 -m venv '{0}' && timeout 100 '{0}/bin/pip' -q --timeout 5 --retries 0 install "
-      "matplotlib pandas pillow; }}\" >/dev/null 2>&1",
+      R"(flock '{0}.lock' sh -c "'{0}/bin/python3' -c 'import matplotlib, pandas, PIL' || )"
+      R"({{ test -z \"\$(find '{0}.failed' -mmin -10)\" && touch '{0}.failed' && timeout 100 )"
+      R"(sh -c \"python3 -m venv '{0}' && '{0}/bin/pip' -q --timeout 5 --retries 0 install )"
+      R"(matplotlib pandas pillow\" && rm '{0}.failed'; }}" >/dev/null 2>&1)",
       folder);
   return ::system(make.c_str()) == 0 ? folder : "";
 }

@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 import unittest
 import urllib.request
 
@@ -87,6 +88,21 @@ class ControllerTest(DeployedTest):
             self.assertNotIn("forbidden", said)
 
 
+class OlderVersionTest(DeployedTest):
+    """The API server asks the controller's webhook, by its Service."""
+
+    def test_an_older_client_sees_what_it_wrote(self):
+        made = {**sandbox("older"), "apiVersion": "agents.x-k8s.io/v1alpha1"}
+        path = f"/apis/agents.x-k8s.io/v1alpha1/namespaces/{self.namespace}/sandboxes"
+        self.ask("POST", path, made)
+        self.wait_ready("Sandbox", "older")
+        self.assertEqual(self.get("Sandbox", "older")["spec"]["operatingMode"], "Running")
+        self.ask("PATCH", f"{path}/older", {"spec": {"replicas": 0}}, "application/merge-patch+json")
+        self.assertEqual(self.get("Sandbox", "older")["spec"]["operatingMode"], "Suspended")
+        self.wait_gone("Pod", "older")
+        self.assertEqual(self.ask("GET", f"{path}/older")["spec"]["replicas"], 0)
+
+
 class E2bTest(DeployedTest):
     """Its front door, in every replica of the controller, by its Service."""
 
@@ -116,6 +132,20 @@ class E2bTest(DeployedTest):
             self.assertEqual(door.inside(box, "GET", "/files?path=/etc/passwd").status, 200)
             self.assertEqual(door.inside(box, "GET", "/files?path=/etc/passwd", token="wrong").status, 401)
             self.assertEqual(door.ask("DELETE", f"/sandboxes/{box['sandboxID']}").status, 204)
+        self.assertEqual(door.ids(), set())
+
+
+    def test_what_the_cluster_refuses_is_told_at_once(self):
+        team = f"strict-{self.namespace[-6:]}"
+        door = self.open_door(team)
+        mark = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}
+        self.ask("PATCH", f"/api/v1/namespaces/{team}", mark, "application/merge-patch+json")
+        self.hearth("template", "create", "web", "-n", team, "--image", IMAGE, "--surfaces", "envd")
+        began = time.monotonic()
+        answer = door.ask("POST", "/sandboxes", {"templateID": "web"})
+        self.assertEqual(answer.status, 403)
+        self.assertIn("violates PodSecurity", answer.json["message"])
+        self.assertLess(time.monotonic() - began, 10)
         self.assertEqual(door.ids(), set())
 
 

@@ -18,7 +18,7 @@ SERVES_E2B = '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", 
 
 
 def deploy(cluster):
-    cluster.apply_crds()
+    cluster.apply_crds("--conversion-service", "hearth-system/hearth-webhook")
     for name in ("controller.yaml", "claims-with-secrets.yaml", "e2b.yaml"):
         cluster.kubectl("apply", "-f", str(DEPLOY / name))
     cluster.kubectl("-n", "hearth-system", "patch", "deployment", "hearth-controller", "--type=json", "-p", SERVES_E2B)

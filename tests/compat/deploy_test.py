@@ -13,7 +13,7 @@ import unittest
 
 from api_server import HEARTH, ApiServer, wait_until
 from kubectl import kubectl_of_machine
-from real_cluster import Cluster, Controller
+from real_cluster import Cluster, Controller, free_port
 
 DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy"
 GUEST_IMAGE = "registry.example/hearth-guest:0.1.0"
@@ -131,7 +131,7 @@ class RealCluster(unittest.TestCase):
         words = [line.strip()[2:] for line in documents("controller.yaml")["Deployment/hearth-controller"].splitlines()
                  if line.strip().startswith("- --")]
         assert f"--guest-image={GUEST_IMAGE}" in words
-        cls.controller = Controller(cls.cluster, "deployed", *words, kubeconfig=account)
+        cls.controller = Controller(cls.cluster, "deployed", *words, f"--webhook-port={free_port()}", kubeconfig=account)
         cls.controller.wait_until_it_acts()
 
     def tearDown(self):

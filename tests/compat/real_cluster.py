@@ -131,8 +131,8 @@ class Cluster:
             raise AssertionError(f"kubectl {' '.join(words)}: {done.stderr}")
         return done
 
-    def apply_crds(self):
-        crds = subprocess.run([HEARTH, "crds"], capture_output=True, text=True, check=True).stdout
+    def apply_crds(self, *words):
+        crds = subprocess.run([HEARTH, "crds", *words], capture_output=True, text=True, check=True).stdout
         self.kubectl("apply", "-f", "-", given=crds)
         # kubectl stumbles over one that has no status yet.
         established = ["wait", "--for=condition=Established", "crd", "--all", "--timeout=20s"]

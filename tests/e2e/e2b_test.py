@@ -6,6 +6,7 @@ import shutil
 import signal
 import stat
 import subprocess
+import tempfile
 import unittest
 import urllib.parse
 
@@ -391,6 +392,39 @@ class Restart(E2bCase):
         self.assertNotEqual(self.first_key(), key)
         self.assertEqual(self.mine.ask("GET", "/sandboxes").status, 200)
         self.assertEqual(E2b(self.url, key).ask("GET", "/sandboxes").status, 401)
+
+
+class AccessLog(E2bCase):
+    path = os.path.join(tempfile.gettempdir(), f"hearth-e2e-{os.getpid()}-access.log")
+    options = ("--e2b-warm", "1", "--warm", "4", "--access-log", path)
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.addClassCleanup(os.unlink, cls.path)
+
+    def lines(self):
+        return [json.loads(line) for line in pathlib.Path(self.path).read_text().splitlines()]
+
+    def test_tells_of_both_planes_and_no_secrets(self):
+        box = self.mine.create(metadata={"secret": "metadata"})
+        self.assertEqual(self.mine.run(box, "echo $((6*7))"), "42\n")
+        self.mine.inside(box, "GET", "/files?path=secret&signature=v1_secret")
+        self.kill_all(self.mine)
+        wait_until(lambda: len(self.lines()) >= 5, 10, "the last line")
+        create, command, file, _, kill = self.lines()
+        key = json.loads(self.run_ok("key", "ls", "-o", "json"))[0]["id"]
+        self.assertEqual([create[name] for name in ("route", "method", "path", "status", "key")],
+                         ["api", "POST", "/sandboxes", 201, key])
+        self.assertEqual([command[name] for name in ("route", "sandbox", "port", "method", "path", "status")],
+                         ["e2b", box["sandboxID"], 49983, "POST", "/process.Process/Start", 200])
+        self.assertEqual(command["namespace"], create["namespace"])
+        self.assertGreater(command["bytes_out"], 20)
+        self.assertEqual((file["path"], kill["method"], kill["status"]), ("/files", "DELETE", 204))
+        text = pathlib.Path(self.path).read_text()
+        for secret in ("secret", self.mine.key[4:], box["envdAccessToken"], "?"):
+            self.assertNotIn(secret, text)
+        self.assertEqual(stat.S_IMODE(os.stat(self.path).st_mode), 0o640)
 
 
 class Without(unittest.TestCase):

@@ -1,6 +1,7 @@
 """The engine's contracts with scripts: ready, endpoints, one at a time, three ways to end."""
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -144,6 +145,56 @@ class EngineTest(unittest.TestCase):
         self.assertEqual(self.engine.process.wait(10), 1)
         self.assertIn("hearth up", self.engine.said())
         self.engine.start()
+
+    def kill_all_but_sandboxes(self):
+        runtime = self.engine.runtime_pid()
+        self.engine.end(signal.SIGKILL)
+        os.kill(runtime, signal.SIGKILL)
+        wait_until(lambda: not is_alive(runtime))
+
+    def test_what_is_left_of_a_removed_state_folder_goes_with_the_next_engine(self):
+        pid = self.make_one()
+        paused = self.engine.hearth("run", "-d", "--name", "paused", "--", "sleep", "1000")
+        self.assertEqual(paused.returncode, 0, paused.stderr)
+        self.assertEqual(self.engine.hearth("pause", "paused").returncode, 0)
+        neighbour = Engine().start("--warm", "0")
+        self.addCleanup(neighbour.remove)
+        self.assertEqual(neighbour.hearth("run", "-d", "--name", "box", "--", "sleep", "1000").returncode, 0)
+        self.kill_all_but_sandboxes()
+        shutil.rmtree(self.engine.state_dir)
+        self.assertTrue(is_alive(pid))
+        other = Engine().start("--warm", "0")
+        self.addCleanup(other.remove)
+        wait_until(lambda: not is_alive(pid), 5, "the end of the sandbox")
+        # Whoever lives is left alone.
+        self.assertEqual(neighbour.hearth("exec", "box", "--", "echo", "here").stdout, "here\n")
+        neighbour.end()
+        other.end()
+        self.expect_host_as_before()
+
+    def test_a_state_folder_that_was_moved_is_not_gone(self):
+        pid = self.make_one()
+        self.kill_all_but_sandboxes()
+        moved = self.engine.state_dir + "-moved"
+        os.rename(self.engine.state_dir, moved)
+        self.engine.state_dir = moved
+        other = Engine().start("--warm", "0")
+        other.end()
+        other.remove()
+        self.assertTrue(is_alive(pid))
+        self.engine.start()
+        self.assertEqual([box["pid"] for box in self.engine.sandboxes()], [pid])
+        self.engine.end()
+        self.expect_host_as_before()
+
+    def test_a_runtime_that_nobody_can_reach_ends_with_everything(self):
+        pid = self.make_one()
+        runtime = self.engine.runtime_pid()
+        self.engine.end(signal.SIGKILL)
+        shutil.rmtree(self.engine.state_dir)
+        wait_until(lambda: not is_alive(runtime), 15, "the end of the runtime")
+        self.assertFalse(is_alive(pid))
+        self.expect_host_as_before()
 
     def test_demo(self):
         self.engine.end()

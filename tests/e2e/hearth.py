@@ -44,7 +44,7 @@ class Engine:
         # Sandboxes that nobody asked for would be counted.
         extra = extra if "--e2b-warm" in extra or "--no-e2b" in extra else ("--e2b-warm", "0", *extra)
         ports = [word for name in ("kube", "api", "e2b", "metrics") for word in (f"--{name}-port", "0")]
-        self.output = open(os.path.join(tempfile.gettempdir(), f"hearth-e2e-{os.getpid()}.log"), "w+")
+        self.output = open(os.path.join(tempfile.gettempdir(), f"hearth-e2e-{os.getpid()}-{os.path.basename(self.state_dir)}.log"), "w+")
         self.process = subprocess.Popen([HEARTH, "up", "--state-dir", self.state_dir, *ports, *extra],
                                         stdout=self.output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
         try:
