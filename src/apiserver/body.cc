@@ -19,6 +19,7 @@ model::ParsedJson decode(const Call& call, std::string_view kind, model::Storage
   const std::string& body = call.request.body;
   const BodyFormat format = body_format(call.request.headers.value("Content-Type"));
   try {
+    if (call.body) return {model::checked_copy(*call.body, std::move(storage)), {}};
     switch (format) {
       case BodyFormat::protobuf:
         return {schema::decode_protobuf(body), {}};
@@ -208,7 +209,7 @@ DeleteOptions read_delete_options(const Call& call) {
     options.grace_seconds = call.query.number("gracePeriodSeconds");
   options.propagation = call.query.text("propagationPolicy");
   orphans = call.query.optional_flag("orphanDependents");
-  if (!call.request.body.empty()) {
+  if (call.body || !call.request.body.empty()) {
     const Json body = decode(call, "DeleteOptions").value;
     check_delete_body(body);
     if (const auto grace = model::number_at(body, {"gracePeriodSeconds"}))

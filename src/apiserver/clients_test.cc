@@ -50,6 +50,38 @@ class ClientsTest : public testing::TestWithParam<Way> {
   std::optional<HttpClient> http_;
 };
 
+// What is written, what a watch tells of and what the next one reads is one tree, never read again.
+TEST(LocalClientTest, SharesItsTrees) {
+  TestServer server;
+  WatchCache cache{server.client(), kConfigMaps};
+  cache.start();
+  ASSERT_TRUE(cache.wait_synced(10s));
+
+  const client::Object made = server.client().create(kConfigMaps, config_map("x"));
+  ASSERT_TRUE(eventually([&] { return cache.find("default", "x") != nullptr; }));
+  EXPECT_EQ(cache.find("default", "x"), made);
+  const client::Object read = server.client().get(kConfigMaps, "default", "x");
+  EXPECT_EQ(read, made);
+
+  Json next = *made;
+  next.at("data").as_object()["a"] = "2";
+  server.client().update(kConfigMaps, next);
+  EXPECT_EQ(text_at(*made, {"data", "a"}), "1");
+}
+
+// Text that is none would be on the disk for good: nobody could read the object again.
+TEST(LocalClientTest, RefusesWhatCouldNotBeReadAgain) {
+  TestServer server;
+  EXPECT_EQ(refusal([&] { server.client().create(kConfigMaps, config_map("x", "\xFF")); }).code,
+            400);
+  server.client().create(kConfigMaps, config_map("y"));
+  const Json patch = model::JsonObject{{"data", model::JsonObject{{"a", "\xC3"}}}};
+  EXPECT_EQ(refusal([&] {
+              server.client().patch(kConfigMaps, "default", "y", client::PatchKind::merge, patch);
+            }).code,
+            400);
+}
+
 TEST_P(ClientsTest, ReadsAndWrites) {
   Json made = api().create(kConfigMaps, config_map("x"));
   EXPECT_EQ(text_at(made, {"kind"}), "ConfigMap");
@@ -96,7 +128,7 @@ TEST_P(ClientsTest, AWatchEndsByItselfAndWhenAsked) {
   std::latch heard{1};
   auto end = std::async(std::launch::async, [&] {
     const auto handler = [&](const client::Event& event) {
-      if (text_at(event.object, {"metadata", "name"}) == "x") heard.count_down();
+      if (text_at(*event.object, {"metadata", "name"}) == "x") heard.count_down();
     };
     return api().watch(kConfigMaps, {.resource_version = "0"}, handler, source.get_token());
   });

@@ -15,19 +15,20 @@ constexpr std::size_t kPieceBytes = 64 << 10;
 constexpr std::size_t kChangesAtOnce = 64;
 
 // The state before with the revision of the change that took it away.
-store::Object with_revision(const store::Object& object, store::Revision revision) {
+store::ObjectPtr with_revision(const store::Object& object, store::Revision revision) {
   static constexpr std::string_view kMember = R"("metadata":{"resourceVersion":")";
-  store::Object copy = object;
-  const std::size_t at = copy.text.find(kMember);
+  auto copy = std::make_shared<store::Object>(object);
+  copy->companion.reset();
+  const std::size_t at = copy->text.find(kMember);
   if (at == std::string::npos) return copy;
   const std::size_t begin = at + kMember.size();
-  copy.text.replace(begin, copy.text.find('"', begin) - begin, std::to_string(revision));
-  copy.revision = revision;
+  copy->text.replace(begin, copy->text.find('"', begin) - begin, std::to_string(revision));
+  copy->revision = revision;
   return copy;
 }
 
-std::string error_line(const model::Status& status) {
-  return event_line("ERROR", model::to_text(model::to_json(status)));
+FeedEvent error_event(const model::Status& status) {
+  return {"ERROR", nullptr, model::to_text(model::to_json(status))};
 }
 
 }  // namespace
@@ -66,7 +67,7 @@ Feed::Feed(store::Store& store, ResourcePtr resource, FeedOptions options, Rende
     query.ns = selection.ns;
     store::Snapshot snapshot = store_.list(query);
     if (options_.revision > snapshot.revision)
-      failure_ = error_line(too_new(options_.revision, snapshot.revision));
+      failure_ = too_new(options_.revision, snapshot.revision);
     seen_ = snapshot.revision;
     std::erase_if(snapshot.objects, [&](const store::ObjectPtr& object) {
       return !selection.matches(*object, *resource_);
@@ -80,61 +81,73 @@ Feed::Feed(store::Store& store, ResourcePtr resource, FeedOptions options, Rende
   watch_ = store_.watch(std::move(scope), seen_, std::move(wake));
 }
 
-void Feed::append_event(std::string& lines, std::string_view type, const std::string& text) const {
-  lines += event_line(type, text);
-}
-
-void Feed::append_change(std::string& lines, const store::Change& change) const {
+void Feed::append_change(std::vector<FeedEvent>& events, const store::Change& change) const {
   const Selection& selection = options_.selection;
   const bool is =
       change.kind != store::ChangeKind::deleted && selection.matches(*change.object, *resource_);
   const bool was = change.previous && selection.matches(*change.previous, *resource_);
   if (change.kind == store::ChangeKind::deleted) {
-    if (was) append_event(lines, "DELETED", render_(*change.object));
-  } else if (is && was) {
-    append_event(lines, "MODIFIED", render_(*change.object));
+    if (was) events.push_back({"DELETED", change.object, ""});
   } else if (is) {
-    append_event(lines, "ADDED", render_(*change.object));
+    events.push_back({was ? "MODIFIED" : "ADDED", change.object, ""});
   } else if (was) {
-    append_event(lines, "DELETED", render_(with_revision(*change.previous, change.revision)));
+    events.push_back({"DELETED", with_revision(*change.previous, change.revision), ""});
   }
 }
 
-std::string Feed::bookmark_line(store::Revision revision, bool is_end_of_initial) const {
+FeedEvent Feed::bookmark_event(store::Revision revision, bool is_end_of_initial) const {
   const std::string annotations =
       is_end_of_initial ? R"("annotations":{"k8s.io/initial-events-end":"true"},)" : "";
-  return event_line(
-      "BOOKMARK",
-      fmt::format(R"({{"kind":{},"apiVersion":{},"metadata":{{{}"resourceVersion":"{}"}}}})",
-                  json_quote(resource_->kind), json_quote(resource_->api_version()), annotations,
-                  revision));
+  return {"BOOKMARK", nullptr,
+          fmt::format(R"({{"kind":{},"apiVersion":{},"metadata":{{{}"resourceVersion":"{}"}}}})",
+                      json_quote(resource_->kind), json_quote(resource_->api_version()),
+                      annotations, revision)};
 }
 
-Feed::Piece Feed::expired(store::Revision oldest) const {
-  model::Status status{.code = 410,
-                       .reason = "Expired",
-                       .message = fmt::format("too old resource version: {} ({})", seen_, oldest)};
-  return {error_line(status), true};
+std::string Feed::bookmark() const {
+  const FeedEvent event = bookmark_event(seen_, /*is_end_of_initial=*/false);
+  return event_line(event.type, event.text);
 }
 
-Feed::Piece Feed::next() {
-  if (!failure_.empty()) return {failure_, true};
-  Piece piece;
-  while (!initial_.empty() && piece.lines.size() < kPieceBytes) {
-    append_event(piece.lines, "ADDED", render_(*initial_.back()));
-    initial_.pop_back();
+FeedEvent Feed::expired(store::Revision oldest) const {
+  return error_event({.code = 410,
+                      .reason = "Expired",
+                      .message = fmt::format("too old resource version: {} ({})", seen_, oldest)});
+}
+
+std::vector<FeedEvent> Feed::next_events() {
+  std::vector<FeedEvent> events;
+  if (failure_) {
+    events.push_back(error_event(*failure_));
+    return events;
+  }
+  for (std::size_t bytes = 0; !initial_.empty() && bytes < kPieceBytes; initial_.pop_back()) {
+    bytes += initial_.back()->text.size();
+    events.push_back({"ADDED", std::move(initial_.back()), ""});
   }
   if (initial_.empty() && owes_closing_bookmark_) {
-    piece.lines += bookmark_line(seen_, /*is_end_of_initial=*/true);
+    events.push_back(bookmark_event(seen_, /*is_end_of_initial=*/true));
     owes_closing_bookmark_ = false;
   }
   // Changes that are none to this selection are passed over, in turns that others can come between.
-  while (piece.lines.empty()) {
+  while (events.empty()) {
     const store::Taken taken = watch_->take(kChangesAtOnce);
-    if (taken.expired) return expired(store_.oldest());
-    for (const store::ChangePtr& change : taken.changes) append_change(piece.lines, *change);
+    if (taken.expired) {
+      events.push_back(expired(store_.oldest()));
+      break;
+    }
+    for (const store::ChangePtr& change : taken.changes) append_change(events, *change);
     seen_ = std::max(seen_, taken.up_to);
     if (taken.changes.empty()) break;
+  }
+  return events;
+}
+
+Feed::Piece Feed::next() {
+  Piece piece;
+  for (const FeedEvent& event : next_events()) {
+    piece.lines += event_line(event.type, event.object ? render_(*event.object) : event.text);
+    piece.ended = event.type == "ERROR";
   }
   return piece;
 }

@@ -1,13 +1,15 @@
-// One watch: a stream of lines about objects that come, change and go.
+// One watch: a stream of events about objects that come, change and go.
 //
-// Knows the rules (selections, initial events, bookmarks, expiry), not how lines travel: the HTTP
-// server and the in-process client both pull from it. Costs a cursor; a reader that stops reading
-// is told "Expired" when history has moved on past it, and nobody else notices.
+// Knows the rules (selections, initial events, bookmarks, expiry), not how events travel: the HTTP
+// server pulls them as lines, the in-process client as objects. Costs a cursor; a reader that stops
+// reading is told "Expired" when history has moved on past it, and nobody else notices.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "apiserver/selection.h"
@@ -25,6 +27,13 @@ struct FeedOptions {
   bool bookmarks = false;
 };
 
+// What has become of one object; a bookmark or an error has only text.
+struct FeedEvent {
+  std::string_view type;  // ADDED, MODIFIED, DELETED, BOOKMARK, ERROR
+  store::ObjectPtr object;
+  std::string text;
+};
+
 class Feed {
  public:
   // An object as the client wants to see it: JSON text.
@@ -35,21 +44,23 @@ class Feed {
   Feed(store::Store& store, ResourcePtr resource, FeedOptions options, Render render,
        std::function<void()> wake);
 
+  // Some events, not too many; none: nothing now. After an ERROR the watch is over.
+  std::vector<FeedEvent> next_events();
+
   struct Piece {
     std::string lines;   // whole events, each with its newline; empty: nothing now
     bool ended = false;  // the last one was an error: the watch is over
   };
-  // Some events, not too many: what is written to a socket in one go.
+  // The same as what is written to a socket in one go.
   Piece next();
 
   // A bookmark as of what next() has returned so far. Only if there is nothing to read now.
-  std::string bookmark() const { return bookmark_line(seen_, /*is_end_of_initial=*/false); }
+  std::string bookmark() const;
 
  private:
-  void append_event(std::string& lines, std::string_view type, const std::string& text) const;
-  void append_change(std::string& lines, const store::Change& change) const;
-  std::string bookmark_line(store::Revision revision, bool is_end_of_initial) const;
-  Piece expired(store::Revision oldest) const;
+  void append_change(std::vector<FeedEvent>& events, const store::Change& change) const;
+  FeedEvent bookmark_event(store::Revision revision, bool is_end_of_initial) const;
+  FeedEvent expired(store::Revision oldest) const;
 
   store::Store& store_;
   const ResourcePtr resource_;
@@ -57,7 +68,7 @@ class Feed {
   const Render render_;
   std::vector<store::ObjectPtr> initial_;  // those still to be sent, the next one last
   bool owes_closing_bookmark_ = false;
-  std::string failure_;  // the only event of a watch that cannot begin
+  std::optional<model::Status> failure_;  // the only event of a watch that cannot begin
   store::Revision seen_;
   std::unique_ptr<store::Watch> watch_;
 };

@@ -141,7 +141,9 @@ http::Response Front::refuse(const std::exception& failure, bool is_pretty) {
 http::Response Front::answer(const Call& call) noexcept {
   http::Response response;
   try {
-    response = answer_or_throw(call);
+    Reply made = reply(call);
+    auto* written = std::get_if<Written>(&made);
+    response = written ? render_written(call, *written) : std::move(std::get<0>(made));
   } catch (const std::exception& failure) {
     response = refuse(failure, call.is_pretty);
   }
@@ -159,7 +161,7 @@ bool Front::may_block(const Call& call) const {
   return call.query.has("resourceVersion");
 }
 
-http::Response Front::answer_or_throw(const Call& call) {
+Reply Front::reply(const Call& call) {
   if (!call.path) return plain(call);
   const Catalogue::Version* version =
       call.catalogue->find_version(call.path->group, call.path->version);
@@ -193,7 +195,10 @@ http::Response Front::answer_or_throw(const Call& call) {
     throw_no_such_resource();
   }
 
-  if (method == "GET" || method == "HEAD") return call.path->name.empty() ? list(call) : get(call);
+  if (method == "GET" || method == "HEAD") {
+    if (call.path->name.empty()) return list(call);
+    return get(call);
+  }
   if (method == "POST" && sub.empty()) return post(call);
   if (method == "PUT" && !call.path->name.empty()) return put(call);
   if (method == "PATCH" && !call.path->name.empty()) return patch(call);
@@ -311,11 +316,13 @@ http::Response Front::render_object(const Call& call, unsigned status,
                    (call.is_pretty ? model::to_pretty_text(json) : model::to_text(json)) + "\n");
 }
 
-http::Response Front::render_written(const Call& call, Written written) const {
+http::Response Front::render_written(const Call& call, const Written& written) const {
   // As much as clients and proxies take in heads.
   constexpr std::size_t kMostWarnings = 32;
   constexpr std::size_t kMostWarningBytes = 4096;
-  http::Response response = render_object(call, written.created ? 201 : 200, written.text);
+  const unsigned status = written.created ? 201 : 200;
+  http::Response response = render_object(
+      call, status, written.object ? view_text(*written.object, *call.resource) : written.text);
   std::size_t bytes = 0;
   for (std::size_t at = 0; at < std::min(written.warnings.size(), kMostWarnings); ++at) {
     const std::string quoted = json_quote(written.warnings[at]);
@@ -326,9 +333,8 @@ http::Response Front::render_written(const Call& call, Written written) const {
   return response;
 }
 
-http::Response Front::get(const Call& call) {
-  const store::ObjectPtr kept = parts_.objects.get(place_of(call));
-  return render_object(call, 200, view_text(*kept, *call.resource));
+Written Front::get(const Call& call) {
+  return {parts_.objects.get(place_of(call)), "", false, {}};
 }
 
 Json Front::pod_of(const Call& call) const {

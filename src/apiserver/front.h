@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 
 #include "access/user.h"
 #include "apiserver/catalogue.h"
@@ -34,7 +35,12 @@ struct Call {
   bool is_watch = false;
   // What the client may have besides plain JSON.
   bool is_pretty = false;
+  // What a caller in this process sends in place of a body of text. Borrowed.
+  const Json* body = nullptr;
 };
+
+// An answer, or the object that it would show.
+using Reply = std::variant<http::Response, Written>;
 
 class Front {
  public:
@@ -58,6 +64,8 @@ class Front {
 
   // A whole answer. May block: writes wait for the disk. Never throws.
   http::Response answer(const Call& call) noexcept;
+  // The same before it is rendered, for callers in this process. Throws StatusError, Error.
+  Reply reply(const Call& call);
   // Any failure in the dialect.
   static http::Response refuse(const std::exception& failure, bool is_pretty);
   // Whether answer() may wait for the disk or for another writer.
@@ -80,16 +88,15 @@ class Front {
   Json pod_of(const Call& call) const;
 
  private:
-  http::Response answer_or_throw(const Call& call);
   http::Response plain(const Call& call);
   std::optional<http::Response> discover(const Call& call) const;
   std::optional<http::Response> open_api(const Call& call) const;
   TableOptions table_options(const Call& call, const Wanted& form) const;
-  http::Response get(const Call& call);
   http::Response list(const Call& call);
-  http::Response post(const Call& call);
-  http::Response put(const Call& call);
-  http::Response patch(const Call& call);
+  Written get(const Call& call);
+  Written post(const Call& call);
+  Written put(const Call& call);
+  Written patch(const Call& call);
   http::Response remove(const Call& call);
   http::Response remove_collection(const Call& call);
   http::Response scale(const Call& call);
@@ -98,7 +105,7 @@ class Front {
   http::Response issue_token(const Call& call);
   http::Response review(const Call& call);
   http::Response render_object(const Call& call, unsigned status, const std::string& text) const;
-  http::Response render_written(const Call& call, Written written) const;
+  http::Response render_written(const Call& call, const Written& written) const;
   Selection selection_of(const Call& call) const;
   Place place_of(const Call& call) const;
   void after_write(const Call& call);

@@ -52,6 +52,7 @@ PatchKind patch_kind(const Call& call) {
 
 model::ParsedJson read_patch(const Call& call, PatchKind kind, model::Scratch& scratch) {
   try {
+    if (call.body) return {model::checked_copy(*call.body, scratch.storage()), {}};
     return kind == PatchKind::apply ? model::parse_yaml(call.request.body)
                                     : model::parse_json(call.request.body, scratch.storage());
   } catch (const model::StatusError&) {
@@ -68,7 +69,7 @@ void Front::after_write(const Call& call) {
     parts_.definitions_changed();
 }
 
-http::Response Front::post(const Call& call) {
+Written Front::post(const Call& call) {
   const WriteOptions options = read_write_options(call, "CreateOptions");
   model::Scratch scratch;
   model::ParsedJson body = read_object(call, scratch.storage());
@@ -79,10 +80,10 @@ http::Response Front::post(const Call& call) {
   place.name.clear();
   Written written = parts_.objects.create(place, std::move(body), options);
   after_write(call);
-  return render_written(call, std::move(written));
+  return written;
 }
 
-http::Response Front::put(const Call& call) {
+Written Front::put(const Call& call) {
   const WriteOptions options = read_write_options(call, "UpdateOptions");
   model::Scratch scratch;
   const model::ParsedJson body = read_object(call, scratch.storage());
@@ -93,10 +94,10 @@ http::Response Front::put(const Call& call) {
   parts_.gate.check_grant(call.user, *call.resource, body.value);
   Written written = parts_.objects.update(place_of(call), body, call.path->subresource, options);
   after_write(call);
-  return render_written(call, std::move(written));
+  return written;
 }
 
-http::Response Front::patch(const Call& call) {
+Written Front::patch(const Call& call) {
   const PatchKind kind = patch_kind(call);
   const WriteOptions options = read_write_options(call, "PatchOptions");
   if (kind == PatchKind::apply && call.query.text("fieldManager").empty())
@@ -110,7 +111,7 @@ http::Response Front::patch(const Call& call) {
   Written written =
       parts_.objects.patch(place_of(call), kind, body, call.path->subresource, options);
   after_write(call);
-  return render_written(call, std::move(written));
+  return written;
 }
 
 http::Response Front::remove(const Call& call) {

@@ -182,10 +182,19 @@ store::Durability durability_of(const Resource& resource) {
 }
 
 Json view(const store::Object& object, const Resource& resource, model::Storage storage) {
-  Json json = model::read_json(object.text, std::move(storage));
+  const JsonPtr tree = tree_of(object);
+  Json json =
+      tree ? Json(*tree, std::move(storage)) : model::read_json(object.text, std::move(storage));
   if (is_kept_as(object, head_of(resource.kind, resource.api_version()))) return json;
   from_storage(resource, json);
   return json;
+}
+
+JsonPtr look(const store::Object& object, const Resource& resource, const model::Storage& storage) {
+  if (JsonPtr tree = tree_of(object);
+      tree && is_kept_as(object, head_of(resource.kind, resource.api_version())))
+    return tree;
+  return std::make_shared<const Json>(view(object, resource, storage));
 }
 
 std::string view_text(const store::Object& object, const Resource& resource) {

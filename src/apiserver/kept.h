@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "apiserver/resource.h"
+#include "apiserver/tree.h"
 #include "store/store.h"
 
 namespace hearth::apiserver {
@@ -40,6 +41,9 @@ store::Durability durability_of(const Resource& resource);
 // The object as `resource`'s version shows it, in `storage` (model/scratch.h).
 Json view(const store::Object& object, const Resource& resource,
           boost::json::storage_ptr storage = {});
+// The same to look at: shared if the tree is still about (tree.h), otherwise made in `storage`.
+JsonPtr look(const store::Object& object, const Resource& resource,
+             const boost::json::storage_ptr& storage = {});
 // The same as text; cheap where nothing must be converted.
 std::string view_text(const store::Object& object, const Resource& resource);
 // As items of a list, between commas: built-in kinds leave out kind and apiVersion there.

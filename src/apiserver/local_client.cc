@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "apiserver/kept.h"
 #include "apiserver/object_meta.h"
 #include "client/query.h"
 #include "model/read_json.h"
@@ -38,70 +39,90 @@ class Wakeup {
   bool rung_ = false;
 };
 
+// Failures as StatusError, whatever they are inside.
+Reply reply_to(Front& front, const Call& call) {
+  try {
+    return front.reply(call);
+  } catch (const model::StatusError&) {
+    throw;
+  } catch (const Error& error) {
+    throw model::StatusError(model::status_of(error));
+  }
+}
+
+// Nothing for the error that says "expired".
+std::optional<client::Event> event_of(const FeedEvent& event, const Resource& resource) {
+  if (!event.object) return client::parse_event(event_line(event.type, event.text));
+  return client::Event{client::event_kind(event.type), look(*event.object, resource)};
+}
+
 }  // namespace
 
-Json LocalClient::ask(std::string method, std::string path, std::string query, std::string body,
-                      std::string_view content_type) {
+client::Answer LocalClient::ask(std::string method, std::string path, std::string query,
+                                const Json* body, std::string_view content_type) {
   http::Request request;
   request.method = std::move(method);
   request.path = std::move(path);
   request.query = std::move(query);
   request.headers.add("User-Agent", std::string(kName));
   request.headers.add("Content-Type", std::string(content_type));
-  request.body = std::move(body);
-  const Call call = front_.understand_as(request, user_);
-  const http::Response response = front_.answer(call);
+  Call call = front_.understand_as(request, user_);
+  call.body = body;
+  const Reply reply = reply_to(front_, call);
+  if (const auto* written = std::get_if<Written>(&reply)) {
+    if (written->object) return look(*written->object, *call.resource);
+    return model::read_json(written->text);
+  }
+  const auto& response = std::get<http::Response>(reply);
   if (response.headers.value("Content-Type") != "application/json")
     fail(http::code_from_status(response.status), "{} {}: {}", request.method, request.path,
          response.status);
-  Json json = model::read_json(response.body);
-  if (response.status >= 400)
-    throw model::StatusError(model::status_from_json(json, response.status));
-  return json;
+  return model::read_json(response.body);
 }
 
-Json LocalClient::get(const client::ResourceId& resource, std::string_view ns,
-                      std::string_view name) {
+client::Answer LocalClient::get(const client::ResourceId& resource, std::string_view ns,
+                                std::string_view name) {
   return ask("GET", client::resource_path(resource, ns, name), "");
 }
 
 client::List LocalClient::list(const client::ResourceId& resource,
                                const client::ListOptions& options) {
-  const Json json =
+  const client::Answer answer =
       ask("GET", client::resource_path(resource, options.ns), client::query_of(options));
-  return client::list_from_json(json, resource);
+  return client::list_from_json(*answer.object(), resource);
 }
 
-Json LocalClient::create(const client::ResourceId& resource, const Json& object,
-                         const client::WriteOptions& options) {
+client::Answer LocalClient::create(const client::ResourceId& resource, const Json& object,
+                                   const client::WriteOptions& options) {
   return ask("POST", client::resource_path(resource, namespace_of(object)),
-             client::query_of(options), model::to_text(object));
+             client::query_of(options), &object);
 }
 
-Json LocalClient::update(const client::ResourceId& resource, const Json& object,
-                         std::string_view subresource, const client::WriteOptions& options) {
+client::Answer LocalClient::update(const client::ResourceId& resource, const Json& object,
+                                   std::string_view subresource,
+                                   const client::WriteOptions& options) {
   return ask("PUT",
              client::resource_path(resource, namespace_of(object), name_of(object), subresource),
-             client::query_of(options), model::to_text(object));
+             client::query_of(options), &object);
 }
 
-Json LocalClient::patch(const client::ResourceId& resource, std::string_view ns,
-                        std::string_view name, client::PatchKind kind, const Json& patch,
-                        const client::PatchOptions& options) {
+client::Answer LocalClient::patch(const client::ResourceId& resource, std::string_view ns,
+                                  std::string_view name, client::PatchKind kind, const Json& patch,
+                                  const client::PatchOptions& options) {
   return ask("PATCH", client::resource_path(resource, ns, name, options.subresource),
-             client::query_of(options, kind), model::to_text(patch), client::content_type_of(kind));
+             client::query_of(options, kind), &patch, client::content_type_of(kind));
 }
 
-Json LocalClient::remove(const client::ResourceId& resource, std::string_view ns,
-                         std::string_view name, const client::DeleteOptions& options) {
-  return ask("DELETE", client::resource_path(resource, ns, name), "",
-             model::to_text(client::body_of(options)));
+client::Answer LocalClient::remove(const client::ResourceId& resource, std::string_view ns,
+                                   std::string_view name, const client::DeleteOptions& options) {
+  const Json body = client::body_of(options);
+  return ask("DELETE", client::resource_path(resource, ns, name), "", &body);
 }
 
-Json LocalClient::post(const client::ResourceId& resource, std::string_view ns,
-                       std::string_view name, std::string_view subresource, const Json& body) {
-  return ask("POST", client::resource_path(resource, ns, name, subresource), "",
-             model::to_text(body));
+client::Answer LocalClient::post(const client::ResourceId& resource, std::string_view ns,
+                                 std::string_view name, std::string_view subresource,
+                                 const Json& body) {
+  return ask("POST", client::resource_path(resource, ns, name, subresource), "", &body);
 }
 
 client::WatchEnd LocalClient::watch(const client::ResourceId& resource,
@@ -117,17 +138,13 @@ client::WatchEnd LocalClient::watch(const client::ResourceId& resource,
   const Front::Watching watching = front_.open_watch(call, [wakeup] { wakeup->ring(); });
   const auto end = std::chrono::steady_clock::now() + watching.timeout;
   while (!stop.stop_requested()) {
-    const Feed::Piece piece = watching.feed->next();
-    std::string_view lines = piece.lines;
-    while (!lines.empty()) {
-      const std::size_t newline = lines.find('\n');
-      auto event = client::parse_event(lines.substr(0, newline));
-      if (!event) return client::WatchEnd::expired;
-      handler(std::move(*event));
-      lines = newline == std::string_view::npos ? std::string_view() : lines.substr(newline + 1);
+    const std::vector<FeedEvent> events = watching.feed->next_events();
+    for (const FeedEvent& event : events) {
+      auto told = event_of(event, *call.resource);
+      if (!told) return client::WatchEnd::expired;
+      handler(std::move(*told));
     }
-    if (piece.ended) return client::WatchEnd::expired;
-    if (!piece.lines.empty()) continue;
+    if (!events.empty()) continue;
     if (!wakeup->wait(stop, end)) break;
   }
   return stop.stop_requested() ? client::WatchEnd::stopped : client::WatchEnd::closed;

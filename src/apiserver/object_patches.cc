@@ -55,7 +55,7 @@ Written Objects::patch(const Place& place, PatchKind kind, const model::ParsedJs
     // Revisions are compared only if the patch itself brings one.
     change.revision_is_copied = kind != PatchKind::json &&
                                 model::text_at(body.value, {"metadata", "resourceVersion"}).empty();
-    Json next = old;
+    Json next(old, change.storage);
     switch (kind) {
       case PatchKind::json: {
         patch::apply_json_patch(next, body.value);

@@ -14,7 +14,6 @@
 #include "apiserver/strategy.h"
 #include "base/time_text.h"
 #include "model/names.h"
-#include "model/read_json.h"
 #include "model/scratch.h"
 #include "patch/managed_fields.h"
 
@@ -28,6 +27,8 @@ using model::FieldError;
 constexpr int kNameAttempts = 8;
 // A patch that races with others is made again on top of what they wrote.
 constexpr int kEditAttempts = 64;
+// Longer ones would take too much memory while their trees are about.
+constexpr std::size_t kLongestWithTree = 32 << 10;
 
 std::string strict_problems(const BodyProblems& problems) {
   std::vector<std::string> sentences;
@@ -71,7 +72,7 @@ bool has_same_intent(const Json& left, const Json& right) {
 
 // Takes `status` (and for "finalize" spec.finalizers) of `next`, everything else of `old`.
 Json only_subresource(const Json& next, const Json& old, std::string_view subresource) {
-  Json result = old;
+  Json result(old, next.storage());
   const auto take = [&](std::string_view member) {
     if (const Json* value = model::find(next, {member}))
       result.as_object()[member] = *value;
@@ -225,8 +226,7 @@ void Objects::Change::refuse_or_warn() {
   model::throw_invalid(resource.group_kind(), name, {model::invalid("patch", patch_text, what)});
 }
 
-store::Write Objects::make_write(const Resource& resource, Json object,
-                                 store::Revision expected) const {
+store::Write Objects::make_write(const Resource& resource, Json object, store::Revision expected) {
   const CataloguePtr catalogue = catalogue_();
   const ResourcePtr storage = catalogue->storage(resource.store_name);
   if (!storage) model::throw_not_found(resource.group_resource(), name_of(object));
@@ -240,6 +240,11 @@ store::Write Objects::make_write(const Resource& resource, Json object,
   write.hole = kept.hole;
   write.tags = tags_of(object, *storage);
   write.durability = durability_of(resource);
+  if (write.text.size() <= kLongestWithTree) {
+    const auto tree = std::make_shared<Tree>(object);
+    recent_trees_.keep(tree);
+    write.companion = tree;
+  }
   return write;
 }
 
@@ -303,39 +308,42 @@ Written Objects::make(const Place& place, model::ParsedJson body, const WriteOpt
   if (options.dry_run) {
     if (store_.find({resource.store_name, place.ns, name}))
       model::throw_already_exists(resource.group_resource(), name);
-    return {model::to_text(object), true, std::move(change.warnings)};
+    return {nullptr, model::to_text(object), true, std::move(change.warnings)};
   }
   const auto attempt = [&](Json candidate) {
     store::Write write = make_write(resource, std::move(candidate), 0);
     if (options.durability) write.durability = *options.durability;
     const store::Outcome outcome = write_to(store_, std::move(write));
-    return outcome.kept ? view_text(*outcome.object, resource) : std::string();
+    return outcome.kept ? outcome.object : nullptr;
   };
-  std::string kept;
-  for (int left = kNameAttempts; generates && kept.empty() && left > 0; --left) {
+  store::ObjectPtr kept;
+  for (int left = kNameAttempts; generates && !kept && left > 0; --left) {
     if (left < kNameAttempts) metadata["name"] = name = model::generate_name(prefix);
     kept = attempt(object);
   }
   if (!generates) kept = attempt(std::move(object));
-  if (kept.empty()) model::throw_already_exists(resource.group_resource(), name);
-  return {std::move(kept), true, std::move(change.warnings)};
+  if (!kept) model::throw_already_exists(resource.group_resource(), name);
+  return {std::move(kept), "", true, std::move(change.warnings)};
 }
 
 // Stores `object` over `old`, or removes it if it was only waiting for this.
-Written Objects::keep(const Place& place, Json object, const store::Object* old, Change& change) {
+std::optional<Written> Objects::keep(const Place& place, Json object, const store::Object* old,
+                                     Change& change) {
   const Resource& resource = place.resource;
-  if (change.options.dry_run) return {model::to_text(object), false, std::move(change.warnings)};
+  if (change.options.dry_run)
+    return Written{nullptr, model::to_text(object), false, std::move(change.warnings)};
   const bool vanishes = old && may_vanish(object);
   const store::Revision seen = old ? old->revision : 0;
   store::Write write =
       vanishes ? make_write(resource, object, seen) : make_write(resource, std::move(object), seen);
   write.remove = vanishes;
-  const store::Outcome outcome = write_to(store_, std::move(write));
-  if (!outcome.kept) return {};
-  Written written{view_text(*outcome.object, resource), !old, std::move(change.warnings)};
+  store::Outcome outcome = write_to(store_, std::move(write));
+  if (!outcome.kept) return std::nullopt;
+  Written written{std::move(outcome.object), "", !old, std::move(change.warnings)};
   // The last state is answered with the revision its reader knows.
   if (vanishes) {
     model::make_object_at(object, {"metadata"})["resourceVersion"] = std::to_string(old->revision);
+    written.object = nullptr;
     written.text = model::to_text(object);
   }
   return written;
@@ -347,8 +355,10 @@ Written Objects::edit(const Place& place, std::string_view subresource, const Wr
   for (int attempt = 0; attempt < kEditAttempts; ++attempt) {
     const store::ObjectPtr kept = get(place);
     model::Scratch scratch;
-    const Json old = view(*kept, resource, scratch.storage());
+    const JsonPtr before = look(*kept, resource, scratch.storage());
+    const Json& old = *before;
     Change change{resource, options, std::string(subresource), place.name, {}, {}, {}};
+    change.storage = scratch.storage();
     Json next = make(old, change);
     if (!next.is_object()) model::throw_bad_request("the object must be a JSON object");
 
@@ -391,14 +401,12 @@ Written Objects::edit(const Place& place, std::string_view subresource, const Wr
           &old, next, *resource.schema,
           {options.manager, std::string(subresource), resource.api_version(), clock_.now()});
     model::make_object_at(next, {"metadata"})["resourceVersion"] = revision_of(old);
-    if (model::is_same(next, old))
-      return {view_text(*kept, resource), false, std::move(change.warnings)};
+    if (model::is_same(next, old)) return {kept, "", false, std::move(change.warnings)};
     if (resource.strategy->has_generation() && subresource != "status" &&
         !has_same_intent(next, old))
       grow_generation(next);
 
-    Written written = keep(place, std::move(next), kept.get(), change);
-    if (!written.text.empty()) return written;
+    if (auto written = keep(place, std::move(next), kept.get(), change)) return std::move(*written);
     if (conditional) model::throw_modified(resource.group_resource(), place.name);
   }
   model::throw_modified(resource.group_resource(), place.name);
@@ -420,7 +428,7 @@ void Objects::amend(const Place& place, const std::function<bool(Json& object)>&
     const store::ObjectPtr kept = store_.find(key_of(place));
     if (!kept) return;
     model::Scratch scratch;
-    Json object = model::read_json(kept->text, scratch.storage());
+    Json object = view(*kept, *storage, scratch.storage());
     if (!change(object)) return;
     store::Write write = make_write(*storage, object, kept->revision);
     write.remove = may_vanish(object);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "apiserver/catalogue.h"
+#include "apiserver/tree.h"
 #include "base/clock.h"
 #include "model/json.h"
 #include "store/store.h"
@@ -30,7 +31,8 @@ struct WriteOptions {
 
 // What an answer to a write consists of.
 struct Written {
-  std::string text;  // the object, in the version that was asked for
+  store::ObjectPtr object;  // as it is kept
+  std::string text;         // or, of what is not kept, in the version that was asked for
   bool created = false;
   std::vector<std::string> warnings;
 };
@@ -94,12 +96,15 @@ class Objects {
                 const WriteOptions& options);
   void check(Json& object, const Json* old, Change& change) const;
   void allocate_cluster_ip(Json& service) const;
-  store::Write make_write(const Resource& resource, Json object, store::Revision expected) const;
-  Written keep(const Place& place, Json object, const store::Object* old, Change& change);
+  store::Write make_write(const Resource& resource, Json object, store::Revision expected);
+  // Nothing: somebody else was faster.
+  std::optional<Written> keep(const Place& place, Json object, const store::Object* old,
+                              Change& change);
 
   store::Store& store_;
   const Clock& clock_;
   std::function<CataloguePtr()> catalogue_;
+  RecentTrees recent_trees_;
 };
 
 }  // namespace hearth::apiserver

@@ -25,6 +25,7 @@ struct Objects::Change {
   bool is_put = false;              // a PUT must say which revision it replaces
   bool is_apply = false;            // ownership is settled already
   bool revision_is_copied = false;  // resourceVersion came from the object, not from the client
+  boost::json::storage_ptr storage = {};  // where the new object is made (model/scratch.h)
 
   void refuse_or_warn();
 };

@@ -250,11 +250,12 @@ TEST_F(ServerTest, StreamsTheListAndSaysWhenItIsOver) {
       kConfigMaps, options,
       [&](const client::Event& event) {
         if (event.kind == client::EventKind::bookmark) {
-          EXPECT_EQ(text_at(event.object, {"metadata", "annotations", "k8s.io/initial-events-end"}),
-                    "true");
+          EXPECT_EQ(
+              text_at(*event.object, {"metadata", "annotations", "k8s.io/initial-events-end"}),
+              "true");
           stop.request_stop();
         } else {
-          seen.emplace_back(text_at(event.object, {"metadata", "name"}));
+          seen.emplace_back(text_at(*event.object, {"metadata", "name"}));
         }
       },
       stop.get_token());
@@ -384,7 +385,7 @@ TEST_F(ServerTest, FindsEverythingAgainAfterARestart) {
 
   server_.reopen();
 
-  EXPECT_EQ(to_text(api().get(kSandboxes, "default", "a")), to_text(made));
+  EXPECT_TRUE(model::is_same(api().get(kSandboxes, "default", "a"), made));
 }
 
 TEST_F(ServerTest, GivesPodsTheDefaultsThatToolsLookAt) {

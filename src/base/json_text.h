@@ -12,5 +12,6 @@ std::string json_quote(std::string_view text);
 
 // `text` with U+FFFD for every byte that is not UTF-8.
 std::string to_utf8(std::string_view text);
+bool is_utf8(std::string_view text);
 
 }  // namespace hearth

@@ -151,7 +151,7 @@ class Claiming {
     if (event.kind == client::EventKind::bookmark) return;
     if (event.kind == client::EventKind::deleted)
       fail(Code::unavailable, "somebody deleted the claim '{}' meanwhile", name());
-    claim_ = std::move(event.object);
+    claim_ = *event.object;
   }
 
   bool is_settled() const { return read_claim(claim_).kind != ClaimState::Kind::pending; }

@@ -138,7 +138,7 @@ class Getter {
       const auto end =
           cluster_.api->watch(kind_.resource, watch,
                               [&](const client::Event& event) {
-                                version = std::string(model::resource_version_of(event.object));
+                                version = std::string(model::resource_version_of(*event.object));
                                 if (event.kind != client::EventKind::bookmark) show_change(event);
                               },
                               {});
@@ -148,9 +148,9 @@ class Getter {
   }
 
   void show_change(const client::Event& event) {
-    if (!is_table()) return show(event.object);
-    const std::string ns(model::namespace_of(event.object));
-    const std::string name(model::name_of(event.object));
+    if (!is_table()) return show(*event.object);
+    const std::string ns(model::namespace_of(*event.object));
+    const std::string name(model::name_of(*event.object));
     if (event.kind == client::EventKind::deleted) return show_end(ns, name);
     try {
       const ObjectTable table = fetch_table(ns, name);

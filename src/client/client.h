@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -30,6 +31,26 @@ struct ResourceId {
   bool namespaced = true;
 
   std::string api_version() const { return group.empty() ? version : group + "/" + version; }
+};
+
+// Shared and never changed: whoever wants another one makes a copy.
+using Object = std::shared_ptr<const Json>;
+
+// What the server answers: the object as it is now, or a Status. Copied only by those who want a
+// copy.
+class Answer {
+ public:
+  // NOLINTBEGIN(google-explicit-constructor): the rest of the world has plain JSON
+  Answer(Object object) : object_(std::move(object)) {}
+  Answer(Json json) : object_(std::make_shared<const Json>(std::move(json))) {}
+  operator Json() const { return *object_; }
+  operator const Object&() const { return object_; }
+  // NOLINTEND(google-explicit-constructor)
+
+  const Object& object() const { return object_; }
+
+ private:
+  Object object_;  // never null
 };
 
 struct ListOptions {
@@ -83,7 +104,7 @@ enum class EventKind { added, modified, deleted, bookmark };
 
 struct Event {
   EventKind kind = EventKind::added;
-  Json object;
+  Object object;  // never null
 };
 
 enum class WatchEnd {
@@ -100,22 +121,22 @@ class Client {
   virtual ~Client() = default;
 
   // Throws 404.
-  virtual Json get(const ResourceId& resource, std::string_view ns, std::string_view name) = 0;
+  virtual Answer get(const ResourceId& resource, std::string_view ns, std::string_view name) = 0;
   virtual List list(const ResourceId& resource, const ListOptions& options) = 0;
   // The namespace is the object's own.
-  virtual Json create(const ResourceId& resource, const Json& object,
-                      const WriteOptions& options = {}) = 0;
+  virtual Answer create(const ResourceId& resource, const Json& object,
+                        const WriteOptions& options = {}) = 0;
   // `subresource`: "", "status", ...; replaces the object whose resourceVersion it has.
-  virtual Json update(const ResourceId& resource, const Json& object,
-                      std::string_view subresource = {}, const WriteOptions& options = {}) = 0;
-  virtual Json patch(const ResourceId& resource, std::string_view ns, std::string_view name,
-                     PatchKind kind, const Json& patch, const PatchOptions& options = {}) = 0;
-  // What the server answers: the object on its way out, or a Status.
-  virtual Json remove(const ResourceId& resource, std::string_view ns, std::string_view name,
-                      const DeleteOptions& options = {}) = 0;
+  virtual Answer update(const ResourceId& resource, const Json& object,
+                        std::string_view subresource = {}, const WriteOptions& options = {}) = 0;
+  virtual Answer patch(const ResourceId& resource, std::string_view ns, std::string_view name,
+                       PatchKind kind, const Json& patch, const PatchOptions& options = {}) = 0;
+  // The object on its way out, or a Status.
+  virtual Answer remove(const ResourceId& resource, std::string_view ns, std::string_view name,
+                        const DeleteOptions& options = {}) = 0;
   // POST to a subresource: eviction, binding, token.
-  virtual Json post(const ResourceId& resource, std::string_view ns, std::string_view name,
-                    std::string_view subresource, const Json& body) = 0;
+  virtual Answer post(const ResourceId& resource, std::string_view ns, std::string_view name,
+                      std::string_view subresource, const Json& body) = 0;
 
   // Calls `handler` for each event, on the calling thread, until the watch ends. What the handler
   // throws ends it, and comes out. Throws StatusError for a watch that is refused, and for an

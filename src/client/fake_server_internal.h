@@ -17,7 +17,7 @@
 namespace hearth::client {
 
 // What the server does with one request.
-struct Answer {
+struct FakeAnswer {
   unsigned status = 200;
   std::string body = "{}";
   http::Headers headers = {};
@@ -34,7 +34,7 @@ class FakeServer {
   FakeServer& operator=(const FakeServer&) = delete;
   ~FakeServer();
 
-  void say(Answer answer);
+  void say(FakeAnswer answer);
   std::vector<http::Request> requests() const;
   http::Request last() const { return requests().back(); }
   std::string url() const;

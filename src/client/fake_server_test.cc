@@ -18,22 +18,23 @@ struct FakeServer::State {
       all.push_back(std::move(request));
       return all.size() - 1;
     });
-    const Answer answer = answers.with(
-        [&](auto& all) { return all.empty() ? Answer{} : all[std::min(index, all.size() - 1)]; });
+    const FakeAnswer answer = answers.with([&](auto& all) {
+      return all.empty() ? FakeAnswer{} : all[std::min(index, all.size() - 1)];
+    });
     http::Response response{.status = answer.status, .headers = answer.headers};
-    if (answer.pieces.empty() && answer.then == Answer::Then::end) {
+    if (answer.pieces.empty() && answer.then == FakeAnswer::Then::end) {
       response.body = answer.body;
       co_await stream.respond(std::move(response));
       co_return;
     }
     co_await stream.write_head(std::move(response));
     for (const std::string& piece : answer.pieces) co_await stream.write(piece);
-    if (answer.then == Answer::Then::tear) fail(Code::internal, "torn");
-    if (answer.then == Answer::Then::stay) co_await stream.wait_disconnect();
+    if (answer.then == FakeAnswer::Then::tear) fail(Code::internal, "torn");
+    if (answer.then == FakeAnswer::Then::stay) co_await stream.wait_disconnect();
   }
 
   bool is_tls = false;
-  Guarded<std::vector<Answer>> answers;
+  Guarded<std::vector<FakeAnswer>> answers;
   Guarded<std::vector<http::Request>> requests;
   std::optional<net::Server> server;
 };
@@ -51,7 +52,7 @@ FakeServer::FakeServer(std::optional<net::TlsServerOptions> tls)
 
 FakeServer::~FakeServer() = default;
 
-void FakeServer::say(Answer answer) {
+void FakeServer::say(FakeAnswer answer) {
   state_->answers.with([&](auto& all) { all.push_back(std::move(answer)); });
 }
 

@@ -308,7 +308,7 @@ HttpClient::HttpClient(const ClusterAccess& access, HttpClientOptions options)
 
 HttpClient::~HttpClient() = default;
 
-Json HttpClient::get(const ResourceId& resource, std::string_view ns, std::string_view name) {
+Answer HttpClient::get(const ResourceId& resource, std::string_view ns, std::string_view name) {
   return state_->call_json(request_for("GET", object_path(resource, ns, name)));
 }
 
@@ -317,22 +317,22 @@ List HttpClient::list(const ResourceId& resource, const ListOptions& options) {
   return list_from_json(state_->call_json(request_for("GET", path, query_of(options))), resource);
 }
 
-Json HttpClient::create(const ResourceId& resource, const Json& object,
-                        const WriteOptions& options) {
+Answer HttpClient::create(const ResourceId& resource, const Json& object,
+                          const WriteOptions& options) {
   std::string path = checked_path(resource, namespace_of(object), {});
   const std::string query = query_of(state_->completed(options));
   return state_->call_json(with_body(request_for("POST", std::move(path), query), object));
 }
 
-Json HttpClient::update(const ResourceId& resource, const Json& object,
-                        std::string_view subresource, const WriteOptions& options) {
+Answer HttpClient::update(const ResourceId& resource, const Json& object,
+                          std::string_view subresource, const WriteOptions& options) {
   std::string path = object_path(resource, namespace_of(object), name_of(object), subresource);
   const std::string query = query_of(state_->completed(options));
   return state_->call_json(with_body(request_for("PUT", std::move(path), query), object));
 }
 
-Json HttpClient::patch(const ResourceId& resource, std::string_view ns, std::string_view name,
-                       PatchKind kind, const Json& patch, const PatchOptions& options) {
+Answer HttpClient::patch(const ResourceId& resource, std::string_view ns, std::string_view name,
+                         PatchKind kind, const Json& patch, const PatchOptions& options) {
   PatchOptions completed = options;
   if (completed.manager.empty()) completed.manager = state_->options.manager;
   std::string path = object_path(resource, ns, name, options.subresource);
@@ -340,14 +340,14 @@ Json HttpClient::patch(const ResourceId& resource, std::string_view ns, std::str
   return state_->call_json(with_body(std::move(request), patch, content_type_of(kind)));
 }
 
-Json HttpClient::remove(const ResourceId& resource, std::string_view ns, std::string_view name,
-                        const DeleteOptions& options) {
+Answer HttpClient::remove(const ResourceId& resource, std::string_view ns, std::string_view name,
+                          const DeleteOptions& options) {
   net::Request request = request_for("DELETE", object_path(resource, ns, name));
   return state_->call_json(with_body(std::move(request), body_of(options)));
 }
 
-Json HttpClient::post(const ResourceId& resource, std::string_view ns, std::string_view name,
-                      std::string_view subresource, const Json& body) {
+Answer HttpClient::post(const ResourceId& resource, std::string_view ns, std::string_view name,
+                        std::string_view subresource, const Json& body) {
   net::Request request = request_for("POST", object_path(resource, ns, name, subresource));
   return state_->call_json(with_body(std::move(request), body));
 }

@@ -171,7 +171,7 @@ TEST_F(HttpClientTest, AFailedConnectionIsTriedAgainForWhatCanBeAskedTwice) {
 
 TEST_F(HttpClientTest, ASilentServerMeetsTheDeadline) {
   options_.timeout = 50ms;
-  server_.say({.then = Answer::Then::stay});
+  server_.say({.then = FakeAnswer::Then::stay});
   EXPECT_EQ(failure([&] { client().get(kPods, "a", "x"); }), Code::timeout);
 }
 

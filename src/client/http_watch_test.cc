@@ -44,8 +44,9 @@ TEST_F(HttpWatchTest, WatchesLineByLine) {
 }
 
 TEST_F(HttpWatchTest, ATornWatchIsClosed) {
-  server_.say({.pieces = {line("ADDED", pod_text("x", 1)), "{\"ty"}, .then = Answer::Then::tear});
-  server_.say({.then = Answer::Then::tear});
+  server_.say(
+      {.pieces = {line("ADDED", pod_text("x", 1)), "{\"ty"}, .then = FakeAnswer::Then::tear});
+  server_.say({.then = FakeAnswer::Then::tear});
   EXPECT_EQ(watch(), WatchEnd::closed);
   EXPECT_EQ(events_.size(), 1U);
   EXPECT_EQ(watch(), WatchEnd::closed);
@@ -54,7 +55,7 @@ TEST_F(HttpWatchTest, ATornWatchIsClosed) {
 TEST_F(HttpWatchTest, AWatchExpires) {
   server_.say(
       {.pieces = {line("ADDED", pod_text("x", 1)) + kExpired + line("ADDED", pod_text("y", 2))},
-       .then = Answer::Then::stay});
+       .then = FakeAnswer::Then::stay});
   server_.say({.status = 410, .body = R"({"kind":"Status","code":410})"});
   EXPECT_EQ(watch(), WatchEnd::expired);
   EXPECT_EQ(events_.size(), 1U);
@@ -71,7 +72,7 @@ TEST_F(HttpWatchTest, AWatchIsRefused) {
 }
 
 TEST_F(HttpWatchTest, AWatchThatSaysNonsenseFails) {
-  server_.say({.pieces = {"garbage\n"}, .then = Answer::Then::stay});
+  server_.say({.pieces = {"garbage\n"}, .then = FakeAnswer::Then::stay});
   EXPECT_EQ(failure([&] { watch(); }), Code::invalid);
   server_.say({.pieces = {line("ERROR", R"({"code":500,"message":"oh"})")}});
   EXPECT_EQ(refusal([&] { watch(); }).message, "oh");
@@ -80,12 +81,12 @@ TEST_F(HttpWatchTest, AWatchThatSaysNonsenseFails) {
 TEST_F(HttpWatchTest, ALineHasABound) {
   options_.most_event_bytes = 1000;
   server_.say(
-      {.pieces = {std::string(600, 'x'), std::string(600, 'x')}, .then = Answer::Then::stay});
+      {.pieces = {std::string(600, 'x'), std::string(600, 'x')}, .then = FakeAnswer::Then::stay});
   EXPECT_EQ(failure([&] { watch(); }), Code::exhausted);
 }
 
 TEST_F(HttpWatchTest, WhatAHandlerThrowsComesOut) {
-  server_.say({.pieces = {line("ADDED", pod_text("x", 1))}, .then = Answer::Then::stay});
+  server_.say({.pieces = {line("ADDED", pod_text("x", 1))}, .then = FakeAnswer::Then::stay});
   const auto handler = [](const Event&) { fail(Code::unavailable, "mine"); };
   try {
     client().watch(kPods, {}, handler, {});
@@ -98,7 +99,7 @@ TEST_F(HttpWatchTest, WhatAHandlerThrowsComesOut) {
 }
 
 TEST_F(HttpWatchTest, AWatchStopsAtOnce) {
-  server_.say({.pieces = {line("ADDED", pod_text("x", 1))}, .then = Answer::Then::stay});
+  server_.say({.pieces = {line("ADDED", pod_text("x", 1))}, .then = FakeAnswer::Then::stay});
   std::stop_source source;
   std::latch heard{1};
   auto end = std::async(std::launch::async, [&] {
@@ -118,10 +119,11 @@ TEST_F(HttpWatchTest, AWatchCacheSurvivesAllOfIt) {
   server_.say({.status = 500});
   server_.say({.pieces = {"garbage\n"}});
   server_.say({.body = R"({"kind":"PodList","metadata":{"resourceVersion":"3"},"items":[]})"});
-  server_.say({.pieces = {line("ADDED", pod_text("y", 4)), "{\"torn"}, .then = Answer::Then::tear});
+  server_.say(
+      {.pieces = {line("ADDED", pod_text("y", 4)), "{\"torn"}, .then = FakeAnswer::Then::tear});
   server_.say({.pieces = {kExpired}});
   server_.say(
-      {.pieces = {initial + line("MODIFIED", pod_text("x", 6))}, .then = Answer::Then::stay});
+      {.pieces = {initial + line("MODIFIED", pod_text("x", 6))}, .then = FakeAnswer::Then::stay});
   WatchCache cache(client(), kPods, {.first_pause = 1ms, .most_pause = 1ms});
   Guarded<std::vector<std::string>> heard;
   std::latch updated{1};

@@ -24,7 +24,7 @@ Client& PacedClient::turn() {
   return inner_;
 }
 
-Json PacedClient::get(const ResourceId& resource, std::string_view ns, std::string_view name) {
+Answer PacedClient::get(const ResourceId& resource, std::string_view ns, std::string_view name) {
   return turn().get(resource, ns, name);
 }
 
@@ -32,28 +32,28 @@ List PacedClient::list(const ResourceId& resource, const ListOptions& options) {
   return turn().list(resource, options);
 }
 
-Json PacedClient::create(const ResourceId& resource, const Json& object,
-                         const WriteOptions& options) {
+Answer PacedClient::create(const ResourceId& resource, const Json& object,
+                           const WriteOptions& options) {
   return turn().create(resource, object, options);
 }
 
-Json PacedClient::update(const ResourceId& resource, const Json& object,
-                         std::string_view subresource, const WriteOptions& options) {
+Answer PacedClient::update(const ResourceId& resource, const Json& object,
+                           std::string_view subresource, const WriteOptions& options) {
   return turn().update(resource, object, subresource, options);
 }
 
-Json PacedClient::patch(const ResourceId& resource, std::string_view ns, std::string_view name,
-                        PatchKind kind, const Json& patch, const PatchOptions& options) {
+Answer PacedClient::patch(const ResourceId& resource, std::string_view ns, std::string_view name,
+                          PatchKind kind, const Json& patch, const PatchOptions& options) {
   return turn().patch(resource, ns, name, kind, patch, options);
 }
 
-Json PacedClient::remove(const ResourceId& resource, std::string_view ns, std::string_view name,
-                         const DeleteOptions& options) {
+Answer PacedClient::remove(const ResourceId& resource, std::string_view ns, std::string_view name,
+                           const DeleteOptions& options) {
   return turn().remove(resource, ns, name, options);
 }
 
-Json PacedClient::post(const ResourceId& resource, std::string_view ns, std::string_view name,
-                       std::string_view subresource, const Json& body) {
+Answer PacedClient::post(const ResourceId& resource, std::string_view ns, std::string_view name,
+                         std::string_view subresource, const Json& body) {
   return turn().post(resource, ns, name, subresource, body);
 }
 

@@ -15,17 +15,18 @@ class PacedClient final : public Client {
   // `inner` must outlive it.
   PacedClient(Client& inner, double per_second, unsigned burst);
 
-  Json get(const ResourceId& resource, std::string_view ns, std::string_view name) override;
+  Answer get(const ResourceId& resource, std::string_view ns, std::string_view name) override;
   List list(const ResourceId& resource, const ListOptions& options) override;
-  Json create(const ResourceId& resource, const Json& object, const WriteOptions& options) override;
-  Json update(const ResourceId& resource, const Json& object, std::string_view subresource,
-              const WriteOptions& options) override;
-  Json patch(const ResourceId& resource, std::string_view ns, std::string_view name, PatchKind kind,
-             const Json& patch, const PatchOptions& options) override;
-  Json remove(const ResourceId& resource, std::string_view ns, std::string_view name,
-              const DeleteOptions& options) override;
-  Json post(const ResourceId& resource, std::string_view ns, std::string_view name,
-            std::string_view subresource, const Json& body) override;
+  Answer create(const ResourceId& resource, const Json& object,
+                const WriteOptions& options) override;
+  Answer update(const ResourceId& resource, const Json& object, std::string_view subresource,
+                const WriteOptions& options) override;
+  Answer patch(const ResourceId& resource, std::string_view ns, std::string_view name,
+               PatchKind kind, const Json& patch, const PatchOptions& options) override;
+  Answer remove(const ResourceId& resource, std::string_view ns, std::string_view name,
+                const DeleteOptions& options) override;
+  Answer post(const ResourceId& resource, std::string_view ns, std::string_view name,
+              std::string_view subresource, const Json& body) override;
   WatchEnd watch(const ResourceId& resource, const WatchOptions& options,
                  const std::function<void(Event event)>& handler,
                  const std::stop_token& stop) override;

@@ -15,6 +15,8 @@ void add(std::string& query, std::string_view name, std::string_view value) {
       .append(http::percent_encode(value));
 }
 
+}  // namespace
+
 EventKind event_kind(std::string_view type) {
   if (type == "ADDED") return EventKind::added;
   if (type == "MODIFIED") return EventKind::modified;
@@ -22,8 +24,6 @@ EventKind event_kind(std::string_view type) {
   if (type == "BOOKMARK") return EventKind::bookmark;
   fail(Code::invalid, "a watch sent an event of type '{}'", type);
 }
-
-}  // namespace
 
 std::string query_of(const ListOptions& options) {
   std::string query;
@@ -112,7 +112,8 @@ std::optional<Event> parse_event(std::string_view line) {
   const std::string type(model::text_at(json, {"type"}));
   Json* object = model::find(json, {"object"});
   if (!object) fail(Code::invalid, "a watch sent a line without an object");
-  if (type != "ERROR") return Event{event_kind(type), std::move(*object)};
+  if (type != "ERROR")
+    return Event{event_kind(type), std::make_shared<const Json>(std::move(*object))};
   model::Status status = model::status_from_json(*object, 500);
   if (status.code == 410) return std::nullopt;
   throw model::StatusError(std::move(status));

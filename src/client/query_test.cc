@@ -95,7 +95,7 @@ TEST(ParseEvent, KnowsTheKinds) {
   EXPECT_EQ(parse_event(R"({"type":"BOOKMARK","object":{}})")->kind, EventKind::bookmark);
   const auto deleted = parse_event(R"({"type":"DELETED","object":{"metadata":{"name":"a"}}})");
   EXPECT_EQ(deleted->kind, EventKind::deleted);
-  EXPECT_EQ(model::text_at(deleted->object, {"metadata", "name"}), "a");
+  EXPECT_EQ(model::text_at(*deleted->object, {"metadata", "name"}), "a");
 }
 
 TEST(ParseEvent, AnExpiredWatchIsNoFailure) {
@@ -123,7 +123,7 @@ TEST(ParseEvent, RefusesWhatIsNone) {
 // Answers get() and list() as told.
 class OneAnswer : public SilentClient {
  public:
-  Json get(const ResourceId&, std::string_view, std::string_view) override {
+  Answer get(const ResourceId&, std::string_view, std::string_view) override {
     if (missing) model::throw_not_found({"", "pods"}, "x");
     if (forbidden) model::throw_forbidden({"", "pods"}, "x", "no");
     return Json("found");

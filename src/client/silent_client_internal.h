@@ -7,23 +7,23 @@ namespace hearth::client {
 
 class SilentClient : public Client {
  public:
-  Json get(const ResourceId&, std::string_view, std::string_view) override { return {}; }
+  Answer get(const ResourceId&, std::string_view, std::string_view) override { return Json(); }
   List list(const ResourceId&, const ListOptions&) override { return {}; }
-  Json create(const ResourceId&, const Json&, const WriteOptions&) override { return {}; }
-  Json update(const ResourceId&, const Json&, std::string_view, const WriteOptions&) override {
-    return {};
+  Answer create(const ResourceId&, const Json&, const WriteOptions&) override { return Json(); }
+  Answer update(const ResourceId&, const Json&, std::string_view, const WriteOptions&) override {
+    return Json();
   }
-  Json patch(const ResourceId&, std::string_view, std::string_view, PatchKind, const Json&,
-             const PatchOptions&) override {
-    return {};
+  Answer patch(const ResourceId&, std::string_view, std::string_view, PatchKind, const Json&,
+               const PatchOptions&) override {
+    return Json();
   }
-  Json remove(const ResourceId&, std::string_view, std::string_view,
-              const DeleteOptions&) override {
-    return {};
+  Answer remove(const ResourceId&, std::string_view, std::string_view,
+                const DeleteOptions&) override {
+    return Json();
   }
-  Json post(const ResourceId&, std::string_view, std::string_view, std::string_view,
-            const Json&) override {
-    return {};
+  Answer post(const ResourceId&, std::string_view, std::string_view, std::string_view,
+              const Json&) override {
+    return Json();
   }
   WatchEnd watch(const ResourceId&, const WatchOptions&, const std::function<void(Event)>&,
                  const std::stop_token&) override {

@@ -225,10 +225,10 @@ void WatchCache::follow(Round& round, const std::stop_token& stop) {
 }
 
 void WatchCache::take(Round& round, Event event) {
-  std::string version = version_of(event.object);
+  std::string version = version_of(*event.object);
   if (event.kind == EventKind::bookmark) {
     if (round.is_initial) {
-      if (!is_end_of_initial_events(event.object)) return;
+      if (!is_end_of_initial_events(*event.object)) return;
       round.is_initial = false;
       round.is_list_next = false;
       replace_all(round.arriving);
@@ -237,8 +237,8 @@ void WatchCache::take(Round& round, Event event) {
     if (!version.empty()) round.version = std::move(version);
     return;
   }
-  const std::string key = key_of(event.object);
-  Object object = share(std::move(event.object));
+  const std::string key = key_of(*event.object);
+  Object object = std::move(event.object);
   const bool is_gone = event.kind == EventKind::deleted;
   if (round.is_initial) {
     if (is_gone) {

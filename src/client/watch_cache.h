@@ -28,8 +28,6 @@ class LabelSelector;
 
 namespace hearth::client {
 
-using Object = std::shared_ptr<const Json>;
-
 // The values under which an object is found. Pure.
 using IndexFunction = std::function<std::vector<std::string>(const Json& object)>;
 // The uids of metadata.ownerReferences.

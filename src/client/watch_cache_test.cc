@@ -30,20 +30,20 @@ Json pod(const std::string& name, int version, const std::string& ns = "a",
 }
 
 Event added(Json object) {
-  return {EventKind::added, std::move(object)};
+  return {EventKind::added, Answer(std::move(object))};
 }
 Event modified(Json object) {
-  return {EventKind::modified, std::move(object)};
+  return {EventKind::modified, Answer(std::move(object))};
 }
 Event deleted(Json object) {
-  return {EventKind::deleted, std::move(object)};
+  return {EventKind::deleted, Answer(std::move(object))};
 }
 Event bookmark(int version, bool is_initial_end = false) {
   Json json = pod("", version);
   if (is_initial_end) {
     model::make_object_at(json, {"metadata", "annotations"})["k8s.io/initial-events-end"] = "true";
   }
-  return {EventKind::bookmark, std::move(json)};
+  return {EventKind::bookmark, Answer(std::move(json))};
 }
 
 // One watch: what it says and how it ends.

@@ -232,10 +232,10 @@ ClaimReconciler::Written ClaimReconciler::write_status(Pass& pass, const Json& s
   const Json patch = status_patch(pass.claim, status);
   if (patch.is_null()) return Written::nothing;
   try {
-    const Json written = parts_.client.patch(
+    const client::Object written = parts_.client.patch(
         client::kSandboxClaims, model::namespace_of(pass.claim), model::name_of(pass.claim),
         client::PatchKind::merge, patch, {.subresource = "status"});
-    pass.version = model::resource_version_of(written);
+    pass.version = model::resource_version_of(*written);
   } catch (const model::StatusError& error) {
     if (error.code() == Code::conflict) return Written::conflict;
     if (error.code() != Code::not_found) throw;

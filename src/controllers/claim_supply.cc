@@ -29,10 +29,6 @@ constexpr Duration kForEver = std::chrono::hours(24 * 365);
 
 constexpr std::string_view kTenantLabel = "hearth.dev/tenant";
 
-Object share(Json object) {
-  return std::make_shared<const Json>(std::move(object));
-}
-
 std::string_view when_empty_of(const Json& claim) {
   const std::string_view choice = text_at(claim, {"spec", "whenEmpty"});
   return choice.empty() ? "Cold" : choice;
@@ -156,10 +152,9 @@ Object ClaimSupplier::adopt(Attempt& attempt, pool::Hold hold) {
   const std::string pool = model::controller_of(before).value_or(model::Owner()).name;
   Json patch = adoption_patch(attempt.claim, before, attempt.sandbox_template());
   attempt.memory.is_in_doubt = true;  // if the answer is lost, the write may have been made
-  auto written = parts_.allocator.commit(parts_.client, std::move(hold), std::move(patch));
+  Object sandbox = parts_.allocator.commit(parts_.client, std::move(hold), std::move(patch));
   // A write that was sent twice, since its first answer was lost, meets itself.
-  Object sandbox =
-      written ? share(std::move(*written)) : parts_.finder.read_own(attempt.claim, name);
+  if (!sandbox) sandbox = parts_.finder.read_own(attempt.claim, name);
   attempt.memory.is_in_doubt = false;
   if (!sandbox) return nullptr;
   attempt.memory.bound = sandbox;
@@ -180,8 +175,8 @@ Object ClaimSupplier::adopt_promised(Attempt& attempt) {
   attempt.memory.is_in_doubt = true;
   Object sandbox;
   try {
-    sandbox = share(
-        parts_.client.patch(client::kSandboxes, key.ns, key.name, client::PatchKind::merge, patch));
+    sandbox =
+        parts_.client.patch(client::kSandboxes, key.ns, key.name, client::PatchKind::merge, patch);
   } catch (const model::StatusError& error) {
     if (error.code() != Code::conflict && error.code() != Code::not_found) throw;
     sandbox = parts_.finder.read_own(attempt.claim, key.name);
@@ -235,7 +230,7 @@ Object ClaimSupplier::obtain_cold(Attempt& attempt) {
   attempt.memory.is_in_doubt = true;
   Object sandbox;
   try {
-    sandbox = share(parts_.client.create(client::kSandboxes, wanted));
+    sandbox = parts_.client.create(client::kSandboxes, wanted);
   } catch (const model::StatusError& error) {
     if (error.status().reason != "AlreadyExists") throw;
     // Ours, from a write whose answer was lost, or somebody else's.

@@ -33,8 +33,8 @@ class FaultyClient final : public client::Client {
     writes_.clear();
   }
 
-  Json get(const client::ResourceId& resource, std::string_view ns,
-           std::string_view name) override {
+  client::Answer get(const client::ResourceId& resource, std::string_view ns,
+                     std::string_view name) override {
     return client_.get(resource, ns, name);
   }
   client::List list(const client::ResourceId& resource,
@@ -42,30 +42,32 @@ class FaultyClient final : public client::Client {
     ++lists;
     return client_.list(resource, options);
   }
-  Json create(const client::ResourceId& resource, const Json& object,
-              const client::WriteOptions& options) override {
+  client::Answer create(const client::ResourceId& resource, const Json& object,
+                        const client::WriteOptions& options) override {
     return write("create " + resource.plural,
                  [&] { return client_.create(resource, object, options); });
   }
-  Json update(const client::ResourceId& resource, const Json& object, std::string_view subresource,
-              const client::WriteOptions& options) override {
+  client::Answer update(const client::ResourceId& resource, const Json& object,
+                        std::string_view subresource,
+                        const client::WriteOptions& options) override {
     return write("update " + resource.plural,
                  [&] { return client_.update(resource, object, subresource, options); });
   }
-  Json patch(const client::ResourceId& resource, std::string_view ns, std::string_view name,
-             client::PatchKind kind, const Json& patch,
-             const client::PatchOptions& options) override {
+  client::Answer patch(const client::ResourceId& resource, std::string_view ns,
+                       std::string_view name, client::PatchKind kind, const Json& patch,
+                       const client::PatchOptions& options) override {
     const std::string sub = options.subresource.empty() ? "" : "/" + options.subresource;
     return write("patch " + resource.plural + sub,
                  [&] { return client_.patch(resource, ns, name, kind, patch, options); });
   }
-  Json remove(const client::ResourceId& resource, std::string_view ns, std::string_view name,
-              const client::DeleteOptions& options) override {
+  client::Answer remove(const client::ResourceId& resource, std::string_view ns,
+                        std::string_view name, const client::DeleteOptions& options) override {
     return write("delete " + resource.plural,
                  [&] { return client_.remove(resource, ns, name, options); });
   }
-  Json post(const client::ResourceId& resource, std::string_view ns, std::string_view name,
-            std::string_view subresource, const Json& body) override {
+  client::Answer post(const client::ResourceId& resource, std::string_view ns,
+                      std::string_view name, std::string_view subresource,
+                      const Json& body) override {
     return client_.post(resource, ns, name, subresource, body);
   }
   client::WatchEnd watch(const client::ResourceId& resource, const client::WatchOptions& options,

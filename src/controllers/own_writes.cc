@@ -21,8 +21,8 @@ std::uint64_t version_of(const Json& object) {
 
 }  // namespace
 
-client::Object OwnWrites::remember(Json written) {
-  auto object = std::make_shared<const Json>(std::move(written));
+client::Object OwnWrites::remember(const client::Answer& written) {
+  const client::Object& object = written;
   const std::uint64_t version = version_of(*object);
   const std::lock_guard lock(mutex_);
   Written& entry = written_[model::key_of(*object)];

@@ -24,7 +24,7 @@ class OwnWrites {
   explicit OwnWrites(const Clock& clock) : clock_(clock) {}
 
   // What the server answered to a write.
-  client::Object remember(model::Json written);
+  client::Object remember(const client::Answer& written);
   // The newer of what the cache has (null for nothing) and what was written.
   client::Object newest(const model::Key& key, const client::Object& cached);
   // Whether this version of the object was written here, and the cache is only now showing it.

@@ -28,8 +28,8 @@ void PoolStatusWriter::want(const model::Key& pool, client::Json status) {
   Entry& entry = entries_[pool];
   const bool is_echo = model::to_text(status) == entry.written;
   entry.wanted = std::move(status);
-  // A pool that was never written has a moment long ago.
-  entry.due = entry.written_at + (is_echo ? pauses_.before_echo : pauses_.between_writes);
+  const Duration pause = is_echo ? pauses_.before_echo : pauses_.between_writes;
+  entry.due = entry.written_at ? *entry.written_at + pause : steady_clock::now();
   changed_.notify_all();
 }
 

@@ -52,8 +52,8 @@ class PoolStatusWriter {
   struct Entry {
     std::optional<client::Json> wanted;
     Moment due{};
-    Moment written_at{};
-    std::string written;  // the last, as text
+    std::optional<Moment> written_at;  // none: never
+    std::string written;               // the last, as text
   };
   using Entries = std::map<model::Key, Entry>;
 

@@ -177,7 +177,7 @@ Object SandboxPass::create_pod() {
   }
   auto there = doing("pod already exists but failed to fetch",
                      [&] { return tools_.client.get(client::kPods, key_.ns, key_.name); });
-  return keep_running(share(std::move(there)));
+  return keep_running(there);
 }
 
 void SandboxPass::recreate_failed(const Json& pod) {
@@ -218,7 +218,7 @@ Object SandboxPass::create_service() {
   } catch (const model::StatusError& error) {
     if (!is_already_there(error)) throw;
   }
-  return keep_existing_service(share(tools_.client.get(client::kServices, key_.ns, key_.name)));
+  return keep_existing_service(tools_.client.get(client::kServices, key_.ns, key_.name));
 }
 
 Object SandboxPass::keep_existing_service(const Object& service) {

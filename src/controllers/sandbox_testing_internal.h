@@ -46,37 +46,39 @@ class ScriptedClient final : public client::Client {
     failures_[std::move(call)] = code;
   }
 
-  Json get(const ResourceId& resource, std::string_view ns, std::string_view name) override {
+  client::Answer get(const ResourceId& resource, std::string_view ns,
+                     std::string_view name) override {
     refuse("get " + resource.plural);
     return inner_.get(resource, ns, name);
   }
   client::List list(const ResourceId& resource, const client::ListOptions& options) override {
     return inner_.list(resource, options);
   }
-  Json create(const ResourceId& resource, const Json& object,
-              const client::WriteOptions& options) override {
+  client::Answer create(const ResourceId& resource, const Json& object,
+                        const client::WriteOptions& options) override {
     note("create " + resource.plural);
     return inner_.create(resource, object, options);
   }
-  Json update(const ResourceId& resource, const Json& object, std::string_view subresource,
-              const client::WriteOptions& options) override {
+  client::Answer update(const ResourceId& resource, const Json& object,
+                        std::string_view subresource,
+                        const client::WriteOptions& options) override {
     note("update " + resource.plural);
     return inner_.update(resource, object, subresource, options);
   }
-  Json patch(const ResourceId& resource, std::string_view ns, std::string_view name,
-             client::PatchKind kind, const Json& patch,
-             const client::PatchOptions& options) override {
+  client::Answer patch(const ResourceId& resource, std::string_view ns, std::string_view name,
+                       client::PatchKind kind, const Json& patch,
+                       const client::PatchOptions& options) override {
     const std::string slash = options.subresource.empty() ? "" : "/";
     note("patch " + resource.plural + slash + options.subresource);
     return inner_.patch(resource, ns, name, kind, patch, options);
   }
-  Json remove(const ResourceId& resource, std::string_view ns, std::string_view name,
-              const client::DeleteOptions& options) override {
+  client::Answer remove(const ResourceId& resource, std::string_view ns, std::string_view name,
+                        const client::DeleteOptions& options) override {
     note("delete " + resource.plural);
     return inner_.remove(resource, ns, name, options);
   }
-  Json post(const ResourceId& resource, std::string_view ns, std::string_view name,
-            std::string_view subresource, const Json& body) override {
+  client::Answer post(const ResourceId& resource, std::string_view ns, std::string_view name,
+                      std::string_view subresource, const Json& body) override {
     return inner_.post(resource, ns, name, subresource, body);
   }
   client::WatchEnd watch(const ResourceId& resource, const client::WatchOptions& options,

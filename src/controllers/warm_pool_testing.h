@@ -26,40 +26,42 @@ class WatchedClient final : public client::Client {
   std::atomic<unsigned> creates = 0;
   std::atomic<unsigned> removes = 0;
 
-  Json get(const client::ResourceId& resource, std::string_view ns,
-           std::string_view name) override {
+  client::Answer get(const client::ResourceId& resource, std::string_view ns,
+                     std::string_view name) override {
     return client_.get(resource, ns, name);
   }
   client::List list(const client::ResourceId& resource,
                     const client::ListOptions& options) override {
     return client_.list(resource, options);
   }
-  Json create(const client::ResourceId& resource, const Json& object,
-              const client::WriteOptions& options) override {
+  client::Answer create(const client::ResourceId& resource, const Json& object,
+                        const client::WriteOptions& options) override {
     if (resource.plural == "sandboxes") {
       ++creates;
       before_create();
     }
     return client_.create(resource, object, options);
   }
-  Json update(const client::ResourceId& resource, const Json& object, std::string_view subresource,
-              const client::WriteOptions& options) override {
+  client::Answer update(const client::ResourceId& resource, const Json& object,
+                        std::string_view subresource,
+                        const client::WriteOptions& options) override {
     return client_.update(resource, object, subresource, options);
   }
-  Json patch(const client::ResourceId& resource, std::string_view ns, std::string_view name,
-             client::PatchKind kind, const Json& patch,
-             const client::PatchOptions& options) override {
+  client::Answer patch(const client::ResourceId& resource, std::string_view ns,
+                       std::string_view name, client::PatchKind kind, const Json& patch,
+                       const client::PatchOptions& options) override {
     before_patch();
     return client_.patch(resource, ns, name, kind, patch, options);
   }
-  Json remove(const client::ResourceId& resource, std::string_view ns, std::string_view name,
-              const client::DeleteOptions& options) override {
+  client::Answer remove(const client::ResourceId& resource, std::string_view ns,
+                        std::string_view name, const client::DeleteOptions& options) override {
     ++removes;
     before_remove(name);
     return client_.remove(resource, ns, name, options);
   }
-  Json post(const client::ResourceId& resource, std::string_view ns, std::string_view name,
-            std::string_view subresource, const Json& body) override {
+  client::Answer post(const client::ResourceId& resource, std::string_view ns,
+                      std::string_view name, std::string_view subresource,
+                      const Json& body) override {
     return client_.post(resource, ns, name, subresource, body);
   }
   client::WatchEnd watch(const client::ResourceId& resource, const client::WatchOptions& options,

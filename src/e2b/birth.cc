@@ -110,8 +110,8 @@ std::optional<pool::Hold> take(Core& core, const Birth& birth) {
   return future.get();
 }
 
-// The one write. Nothing when somebody else has it now.
-std::optional<Json> adopt(Core& core, const Birth& birth, pool::Hold hold) {
+// The one write. Null when somebody else has it now.
+Object adopt(Core& core, const Birth& birth, pool::Hold hold) {
   const Object member = hold.sandbox();
   Json patch = leaving_pool(*member);
   merge_into(patch.get_object(), birth.marks.get_object());
@@ -154,14 +154,14 @@ void complete(Core& core, const Json& sandbox, const Birth& birth, Duration pod_
 }
 
 // Who makes it has its turn until it is done: the keeper has no part in it meanwhile.
-std::optional<Json> give_warm(Core& core, const Birth& birth) {
-  if (core.parts.allocator == nullptr || !birth.pool) return {};
+Object give_warm(Core& core, const Birth& birth) {
+  if (core.parts.allocator == nullptr || !birth.pool) return nullptr;
   const reconcile::RightOfWay::Urgent urgent(core.parts.manager.right_of_way());
   for (int i = 0; i < kMostTakes; ++i) {
     auto hold = take(core, birth);
-    if (!hold) return {};
+    if (!hold) return nullptr;
     const auto turn = core.turns.take(model::key_of(*hold->sandbox()));
-    auto warm = adopt(core, birth, std::move(*hold));
+    Object warm = adopt(core, birth, std::move(*hold));
     if (!warm) continue;
     OnFailure undo([&] { discard(core, *warm); });
     keep_environment(core, *warm, birth);
@@ -170,10 +170,10 @@ std::optional<Json> give_warm(Core& core, const Birth& birth) {
     undo.release();
     return warm;
   }
-  return {};
+  return nullptr;
 }
 
-Json give_cold(Core& core, const Birth& birth) {
+Object give_cold(Core& core, const Birth& birth) {
   const Json wanted = cold_sandbox(birth);
   const auto turn = core.turns.take(model::key_of(wanted));
   const Json made = core.parts.client.create(client::kSandboxes, wanted);
@@ -184,7 +184,7 @@ Json give_cold(Core& core, const Birth& birth) {
   complete(core, *ready, birth, core.options.start_patience);
   core.settle(*ready);
   undo.release();
-  return *ready;
+  return ready;
 }
 
 }  // namespace
@@ -233,11 +233,11 @@ std::optional<model::Key> find_pool(const Core& core, const Json& sandbox_templa
   return {};
 }
 
-Json give_birth(Core& core, const Birth& birth) {
+Object give_birth(Core& core, const Birth& birth) {
   const auto started = std::chrono::steady_clock::now();
-  auto warm = give_warm(core, birth);
-  const std::string_view path = warm ? "warm" : "cold";
-  Json made = warm ? std::move(*warm) : give_cold(core, birth);
+  Object made = give_warm(core, birth);
+  const std::string_view path = made ? "warm" : "cold";
+  if (!made) made = give_cold(core, birth);
   core.parts.metrics
       .histogram("hearth_e2b_create_seconds", "From the request to a sandbox that is usable.",
                  metrics::latency_buckets(), {{"path", std::string(path)}})

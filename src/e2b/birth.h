@@ -42,7 +42,7 @@ std::optional<model::Key> find_pool(const Core& core, const Json& sandbox_templa
 void index_pools(client::WatchCache& pools);
 
 // As the cache shows it, usable. Blocks. Throws Error, Refusal.
-Json give_birth(Core& core, const Birth& birth);
+Object give_birth(Core& core, const Birth& birth);
 
 // The sandbox, if it is still this one. Does not throw: for clearing up.
 void discard(Core& core, const Json& sandbox);

@@ -54,9 +54,9 @@ http::Response create(Core& core, KeptImages& images, const Call& call, Generati
   check_size(core, call.holder, *sandbox_template);
   core.rates.admit(call.holder);
   const std::shared_ptr<Census::Place> place(new Census::Place(core.census.admit(call.holder)));
-  const Json made = give_birth(core, birth_of(core, call.holder, request, sandbox_template));
-  core.sandbox_waits.keep_until(version_number(made), place);
-  return answer_json(201, sandbox_answer(core, made));
+  const Object made = give_birth(core, birth_of(core, call.holder, request, sandbox_template));
+  core.sandbox_waits.keep_until(version_number(*made), place);
+  return answer_json(201, sandbox_answer(core, *made));
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ Json fork_once(Core& core, const Call& call, const Json& source, Birth birth,
     birth.marks = marks_like(source, timeout, core.now());
     core.rates.admit(call.holder);
     const Census::Place place = core.census.admit(call.holder);
-    return JsonObject{{"sandbox", sandbox_answer(core, give_birth(core, birth))}};
+    return JsonObject{{"sandbox", sandbox_answer(core, *give_birth(core, birth))}};
   } catch (...) {
     // The others may come all the same.
     const http::Response problem = answer_current_exception(call.request);

@@ -107,6 +107,27 @@ TEST(Yaml, ReadsScalarsAsKubernetesDoes) {
       R"({"a":1,"b":1.5E0,"c":"yes","d":"true","e":true,"f":null,"g":"1Gi","h":"3","i":["a",{"b":-2}]})");
 }
 
+TEST(Json, ACheckedCopyIsAsOneThatWasWrittenAndRead) {
+  Json made = JsonObject{{"text", "caf\xC3\xA9"}, {"count", std::uint64_t{3}}, {"list", {1, -2.5}}};
+
+  const Json copy = checked_copy(made, {});
+
+  EXPECT_TRUE(is_same(copy, read_json(to_text(made))));
+  EXPECT_TRUE(copy.at("count").is_int64());
+  made.as_object()["text"] = "another";
+  EXPECT_EQ(text_at(copy, {"text"}), "caf\xC3\xA9");
+}
+
+TEST(Json, ACheckedCopyRefusesWhatTextCannotSay) {
+  EXPECT_THROW(checked_copy(Json("\xFF"), {}), Error);
+  EXPECT_THROW(checked_copy(JsonObject{{"\xC3", 1}}, {}), Error);
+  EXPECT_THROW(checked_copy(JsonArray{std::numeric_limits<double>::infinity()}, {}), Error);
+  Json deep = 1;
+  for (std::size_t i = 0; i < kMostDepth; ++i) deep = JsonArray{std::move(deep)};
+  EXPECT_THROW(checked_copy(deep, {}), Error);
+  EXPECT_NO_THROW(checked_copy(deep.as_array().front(), {}));
+}
+
 TEST(Yaml, ReadsJsonToo) {
   EXPECT_EQ(to_text(parse_yaml(R"({"a": {"b": ["c"]}})").value), R"({"a":{"b":["c"]}})");
 }

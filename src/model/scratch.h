@@ -41,6 +41,11 @@ class Scratch {
 ParsedJson parse_json(std::string_view text, Storage storage);
 Json read_json(std::string_view text, Storage storage);
 
+// A copy of what code in this process made, no different from one that was written as text and read
+// again. Throws Error(invalid) for what could not be: text that is no UTF-8, numbers that are no
+// JSON, nesting that is too deep.
+Json checked_copy(const Json& value, Storage storage);
+
 // As to_text(), behind what is there.
 void append_text(std::string& out, const Json& value);
 

@@ -113,24 +113,25 @@ void Allocator::drop(const model::Key& pool) {
   state_->drop(pool);
 }
 
-std::optional<Json> Allocator::commit(client::Client& client, Hold hold, Json patch) {
+Object Allocator::commit(client::Client& client, Hold hold, Json patch) {
   const Moment began = std::chrono::steady_clock::now();
-  std::optional<Json> won = try_commit(client, hold, std::move(patch));
-  state_->note_commit(hold, std::chrono::steady_clock::now() - began, won.has_value());
+  Object won = try_commit(client, hold, std::move(patch));
+  state_->note_commit(hold, std::chrono::steady_clock::now() - began, won != nullptr);
   return won;
 }
 
-std::optional<Json> Allocator::try_commit(client::Client& client, Hold& hold, Json patch) {
+Object Allocator::try_commit(client::Client& client, Hold& hold, Json patch) {
   // A newer version that is still idle does as well: most changes are to its status.
   const Object newest = state_->newest(hold);
-  if (!newest) return std::nullopt;
+  if (!newest) return nullptr;
   hold.sandbox_ = newest;
   const model::Key key = model::key_of(*newest);
   model::JsonObject& metadata = model::make_object_at(patch, {"metadata"});
   metadata["resourceVersion"] = model::resource_version_of(*newest);
   try {
-    Json now = client.patch(client::kSandboxes, key.ns, key.name, client::PatchKind::merge, patch);
-    state_->learn(std::make_shared<const Json>(now), /*is_from_cache=*/false);
+    Object now =
+        client.patch(client::kSandboxes, key.ns, key.name, client::PatchKind::merge, patch);
+    state_->learn(now, /*is_from_cache=*/false);
     return now;
   } catch (const model::StatusError& error) {
     if (!is_from_somebody_faster(error)) throw;
@@ -141,7 +142,7 @@ std::optional<Json> Allocator::try_commit(client::Client& client, Hold& hold, Js
   } else {
     hold.keep();
   }
-  return std::nullopt;
+  return nullptr;
 }
 
 }  // namespace hearth::pool

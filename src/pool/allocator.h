@@ -108,13 +108,13 @@ class Allocator {
   // The pool is gone: its members are not offered any more, whatever becomes of them.
   void drop(const model::Key& pool);
 
-  // The one write: a merge patch of the held sandbox, with its resourceVersion. Nothing when
+  // The one write: a merge patch of the held sandbox, with its resourceVersion. Null when
   // somebody was faster or it is gone: then take another. Other refusals are thrown, and the
   // sandbox is given back.
-  std::optional<Json> commit(client::Client& client, Hold hold, Json patch);
+  Object commit(client::Client& client, Hold hold, Json patch);
 
  private:
-  std::optional<Json> try_commit(client::Client& client, Hold& hold, Json patch);
+  Object try_commit(client::Client& client, Hold& hold, Json patch);
 
   std::shared_ptr<AllocatorState> state_;
   std::jthread timer_;  // tells those whose patience is over

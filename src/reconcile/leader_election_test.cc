@@ -134,33 +134,35 @@ class Gate final : public client::Client {
   explicit Gate(client::Client& inner) : inner_(inner) {}
   void shut() { is_shut_ = true; }
 
-  Json get(const client::ResourceId& resource, std::string_view ns,
-           std::string_view name) override {
+  client::Answer get(const client::ResourceId& resource, std::string_view ns,
+                     std::string_view name) override {
     return pass().get(resource, ns, name);
   }
   client::List list(const client::ResourceId& resource,
                     const client::ListOptions& options) override {
     return pass().list(resource, options);
   }
-  Json create(const client::ResourceId& resource, const Json& object,
-              const client::WriteOptions& options) override {
+  client::Answer create(const client::ResourceId& resource, const Json& object,
+                        const client::WriteOptions& options) override {
     return pass().create(resource, object, options);
   }
-  Json update(const client::ResourceId& resource, const Json& object, std::string_view subresource,
-              const client::WriteOptions& options) override {
+  client::Answer update(const client::ResourceId& resource, const Json& object,
+                        std::string_view subresource,
+                        const client::WriteOptions& options) override {
     return pass().update(resource, object, subresource, options);
   }
-  Json patch(const client::ResourceId& resource, std::string_view ns, std::string_view name,
-             client::PatchKind kind, const Json& patch,
-             const client::PatchOptions& options) override {
+  client::Answer patch(const client::ResourceId& resource, std::string_view ns,
+                       std::string_view name, client::PatchKind kind, const Json& patch,
+                       const client::PatchOptions& options) override {
     return pass().patch(resource, ns, name, kind, patch, options);
   }
-  Json remove(const client::ResourceId& resource, std::string_view ns, std::string_view name,
-              const client::DeleteOptions& options) override {
+  client::Answer remove(const client::ResourceId& resource, std::string_view ns,
+                        std::string_view name, const client::DeleteOptions& options) override {
     return pass().remove(resource, ns, name, options);
   }
-  Json post(const client::ResourceId& resource, std::string_view ns, std::string_view name,
-            std::string_view subresource, const Json& body) override {
+  client::Answer post(const client::ResourceId& resource, std::string_view ns,
+                      std::string_view name, std::string_view subresource,
+                      const Json& body) override {
     return pass().post(resource, ns, name, subresource, body);
   }
   client::WatchEnd watch(const client::ResourceId& resource, const client::WatchOptions& options,

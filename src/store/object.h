@@ -24,12 +24,26 @@ struct Key {
   auto operator<=>(const Key&) const = default;
 };
 
+// What an object's writer made of it besides the text, for readers in this process. The store
+// carries it along and never looks inside.
+class Companion {
+ public:
+  Companion() = default;
+  Companion(const Companion&) = delete;
+  Companion& operator=(const Companion&) = delete;
+  virtual ~Companion() = default;
+
+  // Called once, before anyone else sees the object. Must not throw.
+  virtual void settle(Revision revision) noexcept = 0;
+};
+
 struct Object {
   Key key;
   Revision revision = 0;  // of the write that made this state
   Revision created = 0;   // of the write that made the object
   std::string text;
   Tags tags;
+  std::weak_ptr<const Companion> companion = {};  // for as long as someone else holds it
 };
 using ObjectPtr = std::shared_ptr<const Object>;
 

@@ -68,6 +68,10 @@ ChangePtr make_change(Write& write, ObjectPtr previous, Revision revision) {
   object->tags = std::move(write.tags);
   object->revision = revision;
   object->created = previous ? previous->created : revision;
+  if (write.companion) {
+    write.companion->settle(revision);
+    object->companion = write.companion;
+  }
   Change change;
   change.kind = write.remove ? ChangeKind::deleted
                 : previous   ? ChangeKind::modified

@@ -61,6 +61,7 @@ struct Write {
   std::size_t hole = kNoHole;  // where in `text` this write's revision is inserted, in decimal
   Tags tags;
   Durability durability = Durability::process;
+  std::shared_ptr<Companion> companion = {};
 };
 
 struct Outcome {

@@ -71,6 +71,33 @@ TEST_F(StoreTest, PutsTheRevisionIntoItsHole) {
   EXPECT_EQ(store.write({.key = pod("b"), .text = "", .hole = 0}).object->text, "3");
 }
 
+struct Settled final : Companion {
+  void settle(Revision revision) noexcept override { at = revision; }
+  Revision at = 0;
+};
+
+TEST_F(StoreTest, CarriesACompanionForAsLongAsSomebodyHoldsIt) {
+  Store store(options());
+  auto companion = std::make_shared<Settled>();
+
+  store.write({.key = pod("a"), .text = "one", .companion = companion});
+
+  EXPECT_EQ(companion->at, 2u);
+  EXPECT_EQ(store.find(pod("a"))->companion.lock(), companion);
+  companion.reset();
+  EXPECT_EQ(store.find(pod("a"))->companion.lock(), nullptr);
+}
+
+TEST_F(StoreTest, AWriteThatIsRefusedSettlesNothing) {
+  Store store(options());
+  put(store, pod("a"), "one");
+  const auto companion = std::make_shared<Settled>();
+
+  EXPECT_FALSE(store.write({.key = pod("a"), .text = "two", .companion = companion}).kept);
+
+  EXPECT_EQ(companion->at, 0u);
+}
+
 TEST_F(StoreTest, RefusesWritesThatMakeNoSense) {
   Store store(options());
   const auto code = [&](Write write) {

@@ -1,0 +1,52 @@
+// Objects as trees of JSON, shared within this process.
+//
+// Who writes an object has its tree at hand. It goes along with the text for a while, so that the
+// caches of controllers, the answer and the next write need not read the text again: that took
+// longer than everything else about a write together. Those who look hold it; when the last one
+// lets go it is gone, and whoever comes then reads the text.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+
+#include "model/json.h"
+#include "store/object.h"
+
+namespace hearth::apiserver {
+
+using model::Json;
+using JsonPtr = std::shared_ptr<const Json>;
+
+class Tree final : public store::Companion {
+ public:
+  // A copy of `object`, as it is kept. In memory of its own kind (see model/scratch.h): anyone may
+  // copy it again, at any time.
+  explicit Tree(const Json& object);
+
+  void settle(store::Revision revision) noexcept override;
+  const Json& json() const { return json_; }
+
+ private:
+  Json json_;
+};
+
+// The tree of this object, in the version it is kept in; null: nobody holds it.
+JsonPtr tree_of(const store::Object& object);
+
+// Holds the last trees until their watchers have come. Thread-safe.
+class RecentTrees {
+ public:
+  void keep(std::shared_ptr<const Tree> tree);
+
+ private:
+  // As many as a burst of claims writes before watchers have caught up.
+  static constexpr std::size_t kMost = 512;
+
+  std::mutex mutex_;  // guards both
+  std::array<std::shared_ptr<const Tree>, kMost> trees_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace hearth::apiserver
