@@ -90,12 +90,14 @@ Ending Keeper::describe_end(const Json& pod, const Container& container, const S
   }
   if (ending.signal != 0) ending.exit_code = kSignalBase + ending.signal;
   ending.reason = ending.exit_code == 0 ? "Completed" : "Error";
+  const bool is_going = ending_since_.has_value();  // all of it, at once
+  const bool may_speak = end.how == SandboxEnd::How::exited && !is_going;
+  // The runtime is asked only for what makes a difference: it counts a lot to answer.
+  if (ending.signal != SIGKILL && !may_speak) return ending;
   try {
-    const bool is_going = ending_since_.has_value();  // all of it, at once
     const runtime::Sandbox sandbox = tools_.runtime.get(container.sandbox);
     if (ending.signal == SIGKILL && sandbox.usage.oom_kills > 0) ending.reason = "OOMKilled";
-    if (end.how == SandboxEnd::How::exited && sandbox.state == runtime::State::running &&
-        !is_going) {
+    if (may_speak && sandbox.state == runtime::State::running) {
       guest::Connection guest(tools_.runtime.connect(container.sandbox));
       ending.message = termination_message(spec_of(pod, container), guest, ending.exit_code);
       guest.stop(Duration(0), /*leave=*/true);

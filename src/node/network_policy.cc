@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
 #include <optional>
 
 #include "base/error.h"
@@ -159,31 +160,49 @@ std::vector<Ports> offered_by(const Json& service, const Json& pod) {
 
 }  // namespace
 
+// Pods are looked at when the first policy or Service asks for them: mostly none does, and there
+// may be thousands that come and go.
 struct Neighbourhood::State {
   std::map<std::string, Labels, std::less<>> namespaces;
-  std::vector<Neighbour> all;
   // Those that a Service selects, by namespace.
   std::map<std::string, std::vector<const Neighbour*>, std::less<>> offering;
 
-  void add_pods(std::span<const client::Object> pods);
-  void add_offers(const PodIndex& pods, std::span<const client::Object> services);
+  explicit State(std::vector<client::Object> pods) : pods_(std::move(pods)) {}
+
+  const std::vector<Neighbour>& all() const;
+  void add_offers(std::span<const client::Object> services);
+
+ private:
+  std::vector<client::Object> pods_;
+  mutable std::once_flag once_;
+  mutable std::vector<Neighbour> all_;
 };
 
-void Neighbourhood::State::add_pods(std::span<const client::Object> pods) {
-  for (const client::Object& pod : pods) {
-    Neighbour neighbour = make_neighbour(*pod);
-    if (neighbour.address == 0) continue;
-    neighbour.pod = pod;
-    const auto ns = namespaces.find(neighbour.ns);
-    if (ns != namespaces.end()) neighbour.ns_labels = &ns->second;
-    all.push_back(std::move(neighbour));
-  }
+const std::vector<Neighbour>& Neighbourhood::State::all() const {
+  std::call_once(once_, [this] {
+    for (const client::Object& pod : pods_) {
+      Neighbour neighbour = make_neighbour(*pod);
+      if (neighbour.address == 0) continue;
+      neighbour.pod = pod;
+      const auto ns = namespaces.find(neighbour.ns);
+      if (ns != namespaces.end()) neighbour.ns_labels = &ns->second;
+      all_.push_back(std::move(neighbour));
+    }
+  });
+  return all_;
 }
 
-void Neighbourhood::State::add_offers(const PodIndex& pods,
-                                      std::span<const client::Object> services) {
+// Before anyone else reads it.
+void Neighbourhood::State::add_offers(std::span<const client::Object> services) {
+  const auto has_selector = [](const client::Object& service) {
+    const model::JsonObject* selector = model::object_at(*service, {"spec", "selector"});
+    return selector && !selector->empty();
+  };
+  if (std::ranges::none_of(services, has_selector)) return;
+  const PodIndex pods(pods_);
+  all();
   std::map<const Json*, Neighbour*> known;
-  for (Neighbour& neighbour : all) known[neighbour.pod.get()] = &neighbour;
+  for (Neighbour& neighbour : all_) known[neighbour.pod.get()] = &neighbour;
   for (const client::Object& service : services) {
     for (const client::Object& pod : pods.selected_by(*service)) {
       const std::vector<Ports> offered = offered_by(*service, *pod);
@@ -191,18 +210,17 @@ void Neighbourhood::State::add_offers(const PodIndex& pods,
       target.offered.insert(target.offered.end(), offered.begin(), offered.end());
     }
   }
-  for (const Neighbour& neighbour : all)
+  for (const Neighbour& neighbour : all_)
     if (!neighbour.offered.empty()) offering[neighbour.ns].push_back(&neighbour);
 }
 
 Neighbourhood::Neighbourhood(std::span<const client::Object> pods,
                              std::span<const client::Object> namespaces,
                              std::span<const client::Object> services) {
-  auto state = std::make_unique<State>();
+  auto state = std::make_unique<State>(std::vector(pods.begin(), pods.end()));
   for (const client::Object& ns : namespaces)
     state->namespaces.emplace(model::name_of(*ns), model::labels_of(*ns));
-  state->add_pods(pods);
-  state->add_offers(PodIndex(pods), services);
+  state->add_offers(services);
   state_ = std::move(state);
 }
 
@@ -275,7 +293,7 @@ void NetworkPolicies::State::apply(Draft& draft, const Neighbour& source,
       }
       continue;
     }
-    for (const Neighbour& target : around.all)
+    for (const Neighbour& target : around.all())
       if (!draft.is_full() && target.address != source.address && means(peer, source.ns, target))
         draft.open(target.address,
                    meet(ports_of(rule, target.pod.get()), admitted(source, target)));
@@ -317,6 +335,15 @@ network::Policy NetworkPolicies::policy_for(const Json& pod, const Neighbourhood
   network::Policy policy = std::move(draft).take();
   narrow_as_asked(policy, pod);
   return policy;
+}
+
+bool NetworkPolicies::is_about_neighbours(const Neighbourhood& around) const {
+  if (!around.state_->offering.empty()) return true;
+  const auto looks = [](const PeerRule& rule) {
+    return std::ranges::any_of(rule.peers, [](const Peer& peer) { return !peer.block; });
+  };
+  return std::ranges::any_of(
+      state_->all, [&](const auto& policy) { return std::ranges::any_of(policy->egress, looks); });
 }
 
 std::vector<Cidr> without(const Cidr& whole, std::span<const Cidr> excepted) {

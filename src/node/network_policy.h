@@ -29,7 +29,7 @@ namespace hearth::node {
 // More would not fit a policy, and each costs every packet of the pod a little.
 inline constexpr std::size_t kMostOpened = 128;
 
-// Whom pods may meet: made from all of them once, and read for each.
+// Whom pods may meet: made from all of them once, and read for each, by any thread.
 class Neighbourhood {
  public:
   Neighbourhood(std::span<const client::Object> pods, std::span<const client::Object> namespaces,
@@ -59,6 +59,9 @@ class NetworkPolicies {
   // What does not fit a Policy is left out, and so not allowed. Less what the pod's own annotation
   // takes away (pod_policy.h); Error(invalid) if that makes no sense.
   network::Policy policy_for(const Json& pod, const Neighbourhood& around) const;
+
+  // Whether it makes a difference to pods who else is there.
+  bool is_about_neighbours(const Neighbourhood& around) const;
 
  private:
   struct State;

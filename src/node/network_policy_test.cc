@@ -62,6 +62,19 @@ TEST_F(NetworkPolicyTest, WithoutPoliciesTheWorldIsOpenAndNeighboursAreNot) {
   EXPECT_EQ(judge({}), Policy{.mode = Mode::world});
 }
 
+TEST_F(NetworkPolicyTest, KnowsWhetherNeighboursMakeADifference) {
+  const auto matters = [&](const std::vector<client::Object>& policies) {
+    return NetworkPolicies(policies).is_about_neighbours({pods_, namespaces_, services_});
+  };
+  EXPECT_FALSE(matters({}));
+  EXPECT_FALSE(
+      matters({policy("{podSelector: {}, egress: [{to: [{ipBlock: {cidr: 0.0.0.0/0}}]}], "
+                      "ingress: [{from: [{podSelector: {}}]}]}")}));
+  EXPECT_TRUE(matters({policy("{podSelector: {}, egress: [{to: [{podSelector: {}}]}]}")}));
+  services_ = {object("metadata: {name: s, namespace: default}\nspec: {selector: {app: b}}")};
+  EXPECT_TRUE(matters({}));
+}
+
 TEST_F(NetworkPolicyTest, AServiceOpensItsPodsOnItsPorts) {
   services_ = {object("metadata: {name: s, namespace: default}\n"
                       "spec: {selector: {app: b}, ports: [{port: 80, targetPort: web}]}"),

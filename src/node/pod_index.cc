@@ -77,15 +77,18 @@ bool selects(const Json& service, const Json& pod) {
   });
 }
 
-PodIndex::PodIndex(std::span<const client::Object> pods) {
-  for (const client::Object& pod : pods) {
+const PodIndex::ByLabel& PodIndex::by_label() const {
+  if (by_label_) return *by_label_;
+  by_label_.emplace();
+  for (const client::Object& pod : pods_) {
     const model::JsonObject* labels = model::object_at(*pod, {"metadata", "labels"});
     if (!labels || address_of_pod(*pod) == 0) continue;
     for (const auto& label : *labels)
       if (label.value().is_string())
-        by_label_[label_key(model::namespace_of(*pod), label.key(), label.value().get_string())]
+        (*by_label_)[label_key(model::namespace_of(*pod), label.key(), label.value().get_string())]
             .push_back(pod);
   }
+  return *by_label_;
 }
 
 std::vector<client::Object> PodIndex::selected_by(const Json& service) const {
@@ -95,9 +98,9 @@ std::vector<client::Object> PodIndex::selected_by(const Json& service) const {
   const std::vector<client::Object>* fewest = nullptr;
   for (const auto& label : *selector) {
     if (!label.value().is_string()) return {};
-    const auto found = by_label_.find(
+    const auto found = by_label().find(
         label_key(model::namespace_of(service), label.key(), label.value().get_string()));
-    if (found == by_label_.end()) return {};
+    if (found == by_label().end()) return {};
     if (!fewest || found->second.size() < fewest->size()) fewest = &found->second;
   }
   std::vector<client::Object> all;

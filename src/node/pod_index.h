@@ -32,16 +32,21 @@ std::uint16_t target_port(const Json& service_port, const Json& pod);
 // Whether spec.selector of a Service, if it has one, selects the pod. Namespaces are not compared.
 bool selects(const Json& service, const Json& pod);
 
-// Pods that have an address, by their labels: there may be as many Services as pods.
+// Pods that have an address, by their labels: there may be as many Services as pods. Made when the
+// first one asks, and on one machine often nobody does. One thread at a time.
 class PodIndex {
  public:
-  explicit PodIndex(std::span<const client::Object> pods);
+  explicit PodIndex(std::vector<client::Object> pods) : pods_(std::move(pods)) {}
 
   // Those of its namespace that a Service selects.
   std::vector<client::Object> selected_by(const Json& service) const;
 
  private:
-  std::unordered_map<std::string, std::vector<client::Object>> by_label_;
+  using ByLabel = std::unordered_map<std::string, std::vector<client::Object>>;
+  const ByLabel& by_label() const;
+
+  std::vector<client::Object> pods_;
+  mutable std::optional<ByLabel> by_label_;
 };
 
 }  // namespace hearth::node

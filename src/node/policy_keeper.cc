@@ -165,7 +165,7 @@ void PolicyKeeper::run(const std::stop_token& stop) {
     const auto work = wait_for_work(stop, next_round);
     if (!work) return;
     try {
-      if (work->is_for_all) next_round = go_round();
+      if (work->is_for_all) next_round = go_round(work->is_urgent);
       for (const model::Key& key : work->changed)
         if (const client::Object pod = pods_.find(key.ns, key.name)) apply_or_keep(*pod);
     } catch (const std::exception& error) {
@@ -186,15 +186,23 @@ std::optional<PolicyKeeper::Work> PolicyKeeper::wait_for_work(const std::stop_to
   Work work{.changed = std::exchange(changed_, {})};
   work.is_for_all =
       has_all_changed_ && (is_urgent_ || std::chrono::steady_clock::now() >= next_round);
-  if (work.is_for_all) has_all_changed_ = is_urgent_ = false;
+  if (work.is_for_all) {
+    work.is_urgent = is_urgent_;
+    has_all_changed_ = is_urgent_ = false;
+  }
   return work;
 }
 
 // Returns when the next one may be. Where there are many pods, it is not all that we do.
-PolicyKeeper::Instant PolicyKeeper::go_round() {
+PolicyKeeper::Instant PolicyKeeper::go_round(bool is_urgent) {
   const Instant begin = std::chrono::steady_clock::now();
+  const auto is_about_neighbours = [this] {
+    const Around now = around();
+    return now.policies->is_about_neighbours(*now.neighbours);
+  };
+  const bool was = is_about_neighbours();
   look_around();
-  apply_all();
+  if (is_urgent || was || is_about_neighbours()) apply_all();
   const Instant end = std::chrono::steady_clock::now();
   return end + std::clamp<Duration>(10 * (end - begin), kPatience, kMostPatience);
 }

@@ -48,6 +48,7 @@ class PolicyKeeper {
   struct Work {
     std::set<model::Key> changed;
     bool is_for_all = false;
+    bool is_urgent = false;
   };
   // As it was when somebody looked.
   struct Around {
@@ -64,7 +65,7 @@ class PolicyKeeper {
   void note_all(bool is_urgent);
   void run(const std::stop_token& stop);
   std::optional<Work> wait_for_work(const std::stop_token& stop, Instant next_round);
-  Instant go_round();
+  Instant go_round(bool is_urgent);
   void look_around();
   void apply_all();
   void apply_or_keep(const Json& pod);
