@@ -18,6 +18,7 @@ from kube import CONFIG_MAPS, ApiServer, config_map, revision_of
 ROUNDS = 8
 WRITERS = 8
 IDLE_WATCHES = 2000
+SECONDS_TO_END = 10  # of which two are for requests under way; the rest is for slow machines
 
 
 class Base(unittest.TestCase):
@@ -76,7 +77,7 @@ class Watcher(threading.Thread):
 
     def run(self):
         try:
-            lines = self.server.client(timeout=20).watch(f"{CONFIG_MAPS}?watch=true&resourceVersion={self.after}")
+            lines = self.server.client(timeout=60).watch(f"{CONFIG_MAPS}?watch=true&resourceVersion={self.after}")
             while line := lines.readline():
                 if not line.endswith(b"\n"):
                     return
@@ -179,10 +180,14 @@ class WatchTest(Base):
 
         code, seconds = server.terminate()
         self.assertEqual(code, 0)
-        self.assertLess(seconds, 5)
+        self.assertLess(seconds, SECONDS_TO_END)
 
     def watch_path(self, server):
-        _, listed = server.client().ask("GET", CONFIG_MAPS)
+        """Of what happens from now on. A server that has just begun still makes a ConfigMap of its own."""
+        client = server.client()
+        wait_until(lambda: client.ask("GET", f"{CONFIG_MAPS}/kube-root-ca.crt")[0] == 200, 30, "the server's own ConfigMap")
+        _, listed = client.ask("GET", CONFIG_MAPS)
+        client.close()
         return f"{CONFIG_MAPS}?watch=true&resourceVersion={revision_of(listed)}"
 
     def test_a_watcher_that_stops_reading_does_not_slow_the_others(self):
@@ -202,8 +207,8 @@ class WatchTest(Base):
             status, _ = writer.ask("POST", CONFIG_MAPS, config_map(f"large-{i}", text))
             self.assertEqual(status, 201)
             slowest = max(slowest, time.monotonic() - begin)
-        wait_until(lambda: len(watcher.events) == 200, 15, "all events")
-        self.assertLess(slowest, 5)
+        wait_until(lambda: len(watcher.events) == 200, 60, "all events")
+        self.assertLess(slowest, 10)
         deaf.close()
         server.kill()
         watcher.join(20)
@@ -222,7 +227,7 @@ class EndTest(Base):
         code, seconds = server.terminate()
 
         self.assertEqual(code, 0)
-        self.assertLess(seconds, 5)
+        self.assertLess(seconds, SECONDS_TO_END)
         for thread in (watcher, *writers):
             thread.join(20)
         server = self.serve()
