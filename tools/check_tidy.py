@@ -9,13 +9,13 @@ It gives way to whatever else wants the processor: tests that look at the clock 
 """
 import concurrent.futures
 import hashlib
-import json
 import os
 import pathlib
 import re
-import shlex
 import subprocess
 import sys
+
+import compile_commands
 
 MOST_TOGETHER = 40  # a group's memory stays below two gigabytes, and no core waits long for the other's last group
 
@@ -26,26 +26,9 @@ passed.mkdir(exist_ok=True)
 rooms = ("src", "cmd", "bench")
 
 
-def arguments_of(entry):
-    """The compiler's arguments that matter here: no output, no input, no precompiled header."""
-    words = shlex.split(entry["command"])
-    words = words[next(i for i, word in enumerate(words) if "clang" in word) + 1:]
-    kept, skip = [], 0
-    for i, word in enumerate(words):
-        if skip:
-            skip -= 1
-        elif word == "-o":
-            skip = 1
-        elif word == "-Xclang" and words[i + 1] in ("-include-pch", "-include"):
-            skip = 3
-        elif word not in ("-c", "-Winvalid-pch", "-fpch-instantiate-templates", entry["file"]):
-            kept.append(word)
-    return tuple(kept)
-
-
 def wanted_entries():
     named = {str(root / name) for name in sys.argv[2:]}
-    for entry in json.loads((build / "compile_commands.json").read_text()):
+    for entry in compile_commands.entries(build):
         file = entry["file"]
         if not any(file.startswith(f"{root}/{room}/") for room in rooms) or not file.endswith(".cc"):
             continue
@@ -70,7 +53,7 @@ def groups_of(entries):
     """Files that are compiled alike, neighbours together, the largest groups first."""
     alike = {}
     for entry in entries:
-        alike.setdefault(arguments_of(entry), set()).add(entry["file"])
+        alike.setdefault(compile_commands.arguments_of(entry), set()).add(entry["file"])
     groups = []
     for arguments, files in alike.items():
         files, parts = sorted(files), -(-len(files) // MOST_TOGETHER)
