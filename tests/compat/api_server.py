@@ -49,7 +49,7 @@ class ApiServer:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def wait_until(condition, seconds=10, what="it"):
+def wait_until(condition, seconds=30, what="it"):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         result = condition()

@@ -7,7 +7,7 @@ from e2b import CommandExitException, FileType, NotFoundException, PtySize, Sand
 from e2b_code_interpreter import Sandbox as Interpreter
 
 
-def eventually(condition, seconds=10):
+def eventually(condition, seconds=30):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if result := condition():

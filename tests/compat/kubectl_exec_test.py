@@ -54,13 +54,13 @@ class Cluster:
         self.config = f"{self.engine.state_dir}/admin.kubeconfig"
         self.api = kubernetes.config.new_client_from_config(self.config)
         self.core = kubernetes.client.CoreV1Api(self.api)
-        wait_until(lambda: self.has_account(), 10, "the default service account")
+        wait_until(lambda: self.has_account(), 30, "the default service account")
         self.make_pod("talk", "-di", "sh", "-c", TALK)
         self.make_pod("shell", "-dit", "sh")
         served = self.engine.hearth("exec", "-d", "talk", "--", "sh", "-c", "mkdir /tmp/www; echo hello > /tmp/www/page; exec "
                                     "python3 -m http.server 8000 --bind 127.0.0.1 --directory /tmp/www")
         assert served.returncode == 0, served.stderr
-        wait_until(lambda: "8000" in self.engine.hearth("ports", "talk").stdout, 20, "a server inside")
+        wait_until(lambda: "8000" in self.engine.hearth("ports", "talk").stdout, 30, "a server inside")
         return self
 
     def has_account(self):
@@ -150,7 +150,7 @@ class Kubectl:
         screen.type("tty >/dev/null && stty size; echo done\n")
         screen.wait_for(r"40 100\r\n")
         screen.resize(50, 120)
-        wait_until(lambda: screen.ask("stty size\n", r"(\d+ \d+)\r\n") == "50 120", 10, "the new size")
+        wait_until(lambda: screen.ask("stty size\n", r"(\d+ \d+)\r\n") == "50 120", 30, "the new size")
         screen.type("exit 9\n")
         self.assertEqual(screen.exit_code(), 9)
 
@@ -164,9 +164,9 @@ class Kubectl:
     def test_a_client_that_is_killed_takes_its_command_along(self):
         word = f"7{os.getpid()}{abs(hash(self.id())) % 10000:04}"
         process = self.start_kubectl("exec", "-i", "talk", "--", "sleep", word, stdin=subprocess.PIPE)
-        wait_until(lambda: CLUSTER.processes_with(word), 10, "the command")
+        wait_until(lambda: CLUSTER.processes_with(word), 30, "the command")
         process.kill()
-        wait_until(lambda: not CLUSTER.processes_with(word), 10, "its end")
+        wait_until(lambda: not CLUSTER.processes_with(word), 30, "its end")
 
     # attach
 
@@ -184,7 +184,7 @@ class Kubectl:
             process.stdin.write(f"{word}\n")
             process.stdin.flush()
             return select.select([process.stdout], [], [], 0.5)[0]
-        wait_until(answered, 20, "an answer")
+        wait_until(answered, 30, "an answer")
         line = process.stdout.readline()
         while line and "got" not in line:
             line = process.stdout.readline()
@@ -229,7 +229,7 @@ class Kubectl:
             typed.stdin.write(f"{word}\n")
             typed.stdin.flush()
             return select.select([process.stdout], [], [], 0.5)[0] and word in process.stdout.readline()
-        wait_until(seen, 20, "the new line")
+        wait_until(seen, 30, "the new line")
 
     # port-forward
 
@@ -314,7 +314,7 @@ class Screen:
             if pid:
                 self.code = os.waitstatus_to_exitcode(status)
             return pid
-        wait_until(ended, 20, "the end of kubectl")
+        wait_until(ended, 30, "the end of kubectl")
         return self.code
 
     def close(self):
@@ -348,9 +348,9 @@ class PythonClientTest(unittest.TestCase):
     def test_a_client_that_leaves(self):
         word = f"8{os.getpid()}"
         talk = self.stream("sleep", word, stdin=True, _preload_content=False)
-        wait_until(lambda: CLUSTER.processes_with(word), 10, "the command")
+        wait_until(lambda: CLUSTER.processes_with(word), 30, "the command")
         talk.close()
-        wait_until(lambda: not CLUSTER.processes_with(word), 10, "its end")
+        wait_until(lambda: not CLUSTER.processes_with(word), 30, "its end")
 
     def test_port_forward(self):
         from kubernetes.stream import portforward
@@ -371,7 +371,7 @@ class PythonClientTest(unittest.TestCase):
         core = kubernetes.client.CoreV1Api(kubernetes.config.new_client_from_config(CLUSTER.config))
         forward = portforward(core.connect_get_namespaced_pod_portforward, "talk", "default", ports="8001")
         forward.socket(8001).settimeout(20)
-        wait_until(lambda: forward.error(8001), 20, "the error")
+        wait_until(lambda: forward.error(8001), 30, "the error")
         self.assertIn("nobody listens on port 8001", forward.error(8001))
 
     def test_logs(self):

@@ -226,7 +226,7 @@ class SupplyTest(ClaimsTest):
         def found(name, **more):
             wanted = [f'{key}="{value}"' for key, value in {**labels, **more}.items()]
             return [value for line, value in self.cluster.metrics().items() if line.startswith(name + "{") and all(w in line for w in wanted)]
-        wait_until(lambda: found("agent_sandboxes", owned_by="SandboxClaim", launch_type="warm", ready_condition="true") == [1], 20, "a count")
+        wait_until(lambda: found("agent_sandboxes", owned_by="SandboxClaim", launch_type="warm", ready_condition="true") == [1], 30, "a count")
         self.assertEqual(found("agent_sandbox_claim_creation_total", launch_type="warm", warmpool_name="counted", pod_condition="ready"), [1])
         self.assertEqual(found("agent_sandbox_creation_latency_ms_count", launch_type="warm"), [1])
         self.assertEqual(found("agent_sandbox_warmpool_size", warmpool_name="counted", sandbox_status="ready"), [1])

@@ -74,14 +74,14 @@ class Contained(unittest.TestCase):
     def first_process(self, process):
         """The pid, as seen here, of the guest that unshare waits for."""
         children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        return int(wait_until(lambda: children.read_text().split(), 20, "the guest")[0])
+        return int(wait_until(lambda: children.read_text().split(), 30, "the guest")[0])
 
     def serve(self, *words, **variables):
         """A guest with envd, code and runtime-api; its ports."""
         ports = free_ports(3)
         surfaces = "--surfaces=" + ",".join(f"{name}={port}" for name, port in zip(("envd", "code", "runtime-api"), ports))
         process = self.start(surfaces, *words, **variables)
-        wait_until(lambda: all(map(accepts, ports)) or process.poll() is not None, 20, "surfaces")
+        wait_until(lambda: all(map(accepts, ports)) or process.poll() is not None, 30, "surfaces")
         self.assertIsNone(process.poll(), "the guest ended")
         return process, ports
 
@@ -157,7 +157,7 @@ class Contained(unittest.TestCase):
         program = pathlib.Path(self.folder) / "stays.sh"
         program.write_text(f"trap 'echo told > {marker}; exit' TERM\necho on > {marker}\nwhile :; do sleep 0.05; done\n")
         self.assertEqual(ask(api, "POST", "/execute", {"command": f"sh -c 'sh {program} >/dev/null 2>&1 &'"})[0], 200)
-        wait_until(lambda: marker.exists() and marker.read_text() == "on\n", 20, "a process that stays")
+        wait_until(lambda: marker.exists() and marker.read_text() == "on\n", 30, "a process that stays")
         began = time.monotonic()
         os.kill(self.first_process(process), signal.SIGTERM)
         self.assertEqual(process.wait(30), 0)

@@ -88,11 +88,11 @@ class Killed(E2bCase):
         thread = threading.Thread(target=stream)
         thread.start()
         begun.wait()
-        wait_until(lambda: self.mine.run(box, "cat /home/user/count 2>/dev/null || true"), 10, "its beginning")
+        wait_until(lambda: self.mine.run(box, "cat /home/user/count 2>/dev/null || true"), 30, "its beginning")
         self.kill_engine()
         thread.join(30)
         self.start_again()
-        wait_until(lambda: "done" in self.mine.run(box, "ls /home/user"), 20, "the end of a command that nobody listens to")
+        wait_until(lambda: "done" in self.mine.run(box, "ls /home/user"), 30, "the end of a command that nobody listens to")
         self.assertEqual(self.mine.run(box, "wc -l < /home/user/count").strip(), "20")
 
     def test_everything_in_a_sandbox(self):
@@ -121,7 +121,7 @@ class Hostile(E2bCase):
     def serve_nonsense(self, port, what):
         script = f"cat > /tmp/n{port}.py <<'END'\n{NONSENSE}\nEND\nnohup python3 /tmp/n{port}.py {port} '{what}' > /tmp/n{port}.log 2>&1 &\n"
         self.mine.run(self.box, script)
-        wait_until(lambda: "listening" in self.mine.run(self.box, f"cat /tmp/n{port}.log"), 10, "a server inside")
+        wait_until(lambda: "listening" in self.mine.run(self.box, f"cat /tmp/n{port}.log"), 30, "a server inside")
 
     def test_servers_that_answer_nonsense(self):
         cases = ['b"\\x00\\xff" * 5000', 'b"HTTP/9.9 banana\\r\\n\\r\\n"', 'b""', 'b"HTTP/1.1 200 OK\\r\\nContent-Length: -1\\r\\n\\r\\nx"',

@@ -165,7 +165,7 @@ class Verbs(E2bCase):
 
     def test_an_expired_key_is_none(self):
         one = E2b(self.url, self.run_ok("key", "create", "--expires", "1s").strip())
-        wait_until(lambda: one.ask("GET", "/sandboxes").status == 401, 10, "the end of a key")
+        wait_until(lambda: one.ask("GET", "/sandboxes").status == 401, 30, "the end of a key")
 
     def test_teams(self):
         self.run_ok("team", "create", "verbs", "--sandboxes", "3", "--memory", "2g")
@@ -199,12 +199,12 @@ class Verbs(E2bCase):
         small = {"timeout": 60}
         self.assertEqual(few.ask("POST", "/sandboxes", {"templateID": "base", **small}).status, 400)  # too much memory
         self.run_ok("team", "limits", "few", "--memory", "2g")
-        wait_until(lambda: few.ask("POST", "/sandboxes", {"templateID": "base", **small}).status == 201, 20, "room")
+        wait_until(lambda: few.ask("POST", "/sandboxes", {"templateID": "base", **small}).status == 201, 30, "room")
         self.assertEqual(few.ask("POST", "/sandboxes", {"templateID": "base", **small}).status, 429)
         self.assertEqual(few.ask("POST", "/sandboxes", {"templateID": "base", "timeout": 6000}).status, 400)
         narrow = self.holder("few", "--sandboxes", "0")
         self.kill_all(few)
-        wait_until(lambda: not few.ids(), 20, "the end of its sandbox")
+        wait_until(lambda: not few.ids(), 30, "the end of its sandbox")
         self.assertEqual(narrow.ask("POST", "/sandboxes", {"templateID": "base", **small}).status, 429)
 
     def test_no_key_no_answer(self):
@@ -285,7 +285,7 @@ class Crossing(E2bCase):
         self.assertEqual(ask().status, 403)
         self.assertEqual(ask(e2b_traffic_access_token="0" * 64).status, 403)
         self.assertEqual(ask(e2b_traffic_access_token=self.box["envdAccessToken"]).status, 403)
-        wait_until(lambda: ask(e2b_traffic_access_token=traffic).status == 200, 10, "a server inside")
+        wait_until(lambda: ask(e2b_traffic_access_token=traffic).status == 200, 30, "a server inside")
         self.assertEqual(self.mine.inside(self.box, "GET", "/files?path=/home/user/note", token=traffic).status, 401)
 
     def test_inner_doors_stay_shut(self):
@@ -353,7 +353,7 @@ spec: {{replicas: 1, sandboxTemplateRef: {{name: guarded}}}}
     def test_what_e2b_kills_is_gone_there(self):
         name = self.mine.create()["sandboxID"]
         self.assertEqual(self.mine.ask("DELETE", f"/sandboxes/{name}").status, 204)
-        wait_until(lambda: name not in self.kubectl("get", "sandboxes"), 10, "its end")
+        wait_until(lambda: name not in self.kubectl("get", "sandboxes"), 30, "its end")
         self.assertEqual(self.mine.ask("DELETE", f"/sandboxes/{name}").status, 404)
 
 
@@ -411,7 +411,7 @@ class AccessLog(E2bCase):
         self.assertEqual(self.mine.run(box, "echo $((6*7))"), "42\n")
         self.mine.inside(box, "GET", "/files?path=secret&signature=v1_secret")
         self.kill_all(self.mine)
-        wait_until(lambda: len(self.lines()) >= 5, 10, "the last line")
+        wait_until(lambda: len(self.lines()) >= 5, 30, "the last line")
         create, command, file, _, kill = self.lines()
         key = json.loads(self.run_ok("key", "ls", "-o", "json"))[0]["id"]
         self.assertEqual([create[name] for name in ("route", "method", "path", "status", "key")],

@@ -165,7 +165,7 @@ class EngineTest(unittest.TestCase):
         self.assertTrue(is_alive(pid))
         other = Engine().start("--warm", "0")
         self.addCleanup(other.remove)
-        wait_until(lambda: not is_alive(pid), 5, "the end of the sandbox")
+        wait_until(lambda: not is_alive(pid), 30, "the end of the sandbox")
         # Whoever lives is left alone.
         self.assertEqual(neighbour.hearth("exec", "box", "--", "echo", "here").stdout, "here\n")
         neighbour.end()
@@ -192,7 +192,7 @@ class EngineTest(unittest.TestCase):
         runtime = self.engine.runtime_pid()
         self.engine.end(signal.SIGKILL)
         shutil.rmtree(self.engine.state_dir)
-        wait_until(lambda: not is_alive(runtime), 15, "the end of the runtime")
+        wait_until(lambda: not is_alive(runtime), 30, "the end of the runtime")
         self.assertFalse(is_alive(pid))
         self.expect_host_as_before()
 

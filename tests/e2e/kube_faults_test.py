@@ -131,7 +131,7 @@ class KillTest(Base):
         watcher = Watcher(server, events[-1][0] if events else after)
         watcher.start()
         last = max((revision_of(item) for item in listed["items"]), default=0)
-        wait_until(lambda: watcher.failure or (events + watcher.events)[-1][0] >= last, 20, "the last event")
+        wait_until(lambda: watcher.failure or (events + watcher.events)[-1][0] >= last, 30, "the last event")
         server.kill()
         watcher.join(20)
         self.assertIsNone(watcher.failure)
@@ -222,7 +222,7 @@ class EndTest(Base):
         writers = [Writer(server, f"w{i}") for i in range(WRITERS)]
         for thread in (watcher, *writers):
             thread.start()
-        wait_until(lambda: all(len(writer.created) > 3 for writer in writers), 20, "some writes")
+        wait_until(lambda: all(len(writer.created) > 3 for writer in writers), 30, "some writes")
 
         code, seconds = server.terminate()
 

@@ -256,7 +256,7 @@ class BackupTest(KubeTest):
         self.assertTrue(copies_in_use())
         answer.close()
         connection.close()
-        wait_until(lambda: not copies_in_use(), 10, "letting go of the copy")
+        wait_until(lambda: not copies_in_use(), 30, "letting go of the copy")
 
     def test_only_for_those_who_may(self):
         self.assertEqual(self.server.ask("GET", "/hearth/backup", token="wrong")[0], 401)

@@ -30,7 +30,7 @@ class KubeVerbsTest(unittest.TestCase):
         names = self.names("claims")
         if names:
             self.run_ok("claim", "delete", *names)
-        wait_until(lambda: not self.names("claims"), 20, "the end of all claims")
+        wait_until(lambda: not self.names("claims"), 30, "the end of all claims")
 
     @classmethod
     def run_ok(cls, *words, **kwargs):
@@ -87,7 +87,7 @@ class ClaimTest(KubeVerbsTest):
         result = self.engine.hearth("claim", "py", "--rm", "-i", "-e", "WHO=alice", "--",
                                     "sh", "-c", "read line; echo $WHO $line; exit 7", stdin="hello\n")
         self.assertEqual((result.stdout, result.returncode, result.stderr), ("alice hello\n", 7, ""))
-        wait_until(lambda: not self.names("claims"), 10, "the end of the claim")
+        wait_until(lambda: not self.names("claims"), 30, "the end of the claim")
         result = self.engine.hearth("claim", "py", "--name", "stays", "--", "touch", "/tmp/mark")
         self.assertEqual(result.returncode, 0)
         self.assertIn("'hearth claim delete stays' ends it", result.stderr)
@@ -110,14 +110,14 @@ class ClaimTest(KubeVerbsTest):
         self.run_ok("pool", "create", "empty", "--template", "py", "--replicas", "0")
         self.addCleanup(self.run_ok, "pool", "delete", "empty")
         process, said = self.follow("claim", "empty", "--name", "never", "--when-empty", "wait")
-        wait_until(lambda: self.names("claims") == ["never"], 10, "the claim")
+        wait_until(lambda: self.names("claims") == ["never"], 30, "the claim")
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(10), 130, said())
         self.assertEqual(self.names("claims"), [])
 
     def test_a_claim_ends_by_itself(self):
         self.run_ok("claim", "py", "--name", "short", "--ttl", "1s")
-        wait_until(lambda: not self.names("claims"), 20, "the end of the claim")
+        wait_until(lambda: not self.names("claims"), 30, "the end of the claim")
 
     def test_it_need_not_wait(self):
         self.assertEqual(self.run_ok("claim", "none", "--name", "later", "--wait", "0"), "later\n")
@@ -146,17 +146,17 @@ class LookTest(KubeVerbsTest):
 
     def test_a_watch_shows_changes(self):
         process, said = self.follow("get", "claims", "-w")
-        wait_until(lambda: "no sandboxclaims" in said(), 10, "the first look")
+        wait_until(lambda: "no sandboxclaims" in said(), 30, "the first look")
         self.run_ok("claim", "py", "--name", "comes")
-        wait_until(lambda: "True" in said(), 10, "a claim that is ready")
+        wait_until(lambda: "True" in said(), 30, "a claim that is ready")
         self.run_ok("claim", "delete", "comes")
-        wait_until(lambda: "(deleted)" in said(), 10, "its end")
+        wait_until(lambda: "(deleted)" in said(), 30, "its end")
         self.assertEqual(said().count("NAME "), 1)
         self.assertIsNone(process.poll())
 
     def test_stories(self):
         sandbox = json.loads(self.run_ok("claim", "py", "--name", "told", "-o", "json"))["sandbox"]
-        claim = wait_until(lambda: self.with_event("SandboxAdopted", "claim", "told"), 10, "the event")
+        claim = wait_until(lambda: self.with_event("SandboxAdopted", "claim", "told"), 30, "the event")
         for part in ("Pool:       py", f"Sandbox:    {sandbox}", f"Pod              {sandbox}", "Ready", "SandboxClaim/told"):
             self.assertIn(part, claim)
         self.assertIn("Owner:       SandboxClaim/told", self.run_ok("describe", "sandbox", sandbox))

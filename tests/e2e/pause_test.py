@@ -80,7 +80,7 @@ class PauseTest(ClusterTest):
         self.assertEqual(self.run_in("asked", "echo here"), "here\n")
 
     def test_probes_do_not_count_it(self):
-        probe = {"exec": {"command": ["true"]}, "periodSeconds": 1, "timeoutSeconds": 1, "failureThreshold": 1}
+        probe = {"exec": {"command": ["true"]}, "periodSeconds": 1, "timeoutSeconds": 1, "failureThreshold": 2}
         self.make("probed", livenessProbe=probe, readinessProbe=probe)
         for _ in range(2):
             self.pause("probed")

@@ -33,7 +33,7 @@ class PodImages(unittest.TestCase):
 
     def tearDown(self):
         self.kubectl("delete", "pods", "--all", "--grace-period=0", "--force", "--wait=false")
-        wait_until(lambda: not self.engine.sandboxes(), 20, "the end of all sandboxes")
+        wait_until(lambda: not self.engine.sandboxes(), 30, "the end of all sandboxes")
 
     @classmethod
     def kubectl(cls, *words, stdin=None):
@@ -70,7 +70,7 @@ class PodImages(unittest.TestCase):
 
     def says(self, name, word, seconds=30):
         wait_until(lambda: "running" in self.status(name)["state"], seconds, f"{name} to run: {self.status(name)}")
-        wait_until(lambda: self.kubectl("logs", name) == word + "\n", 10, f"{name} to say {word}")
+        wait_until(lambda: self.kubectl("logs", name) == word + "\n", 30, f"{name} to say {word}")
 
     def waits(self, name, *reasons):
         """Why it does."""
@@ -86,7 +86,7 @@ class PodImages(unittest.TestCase):
         self.run_pod("with-key", name, secret="key")
         self.says("with-key", "inside")
         self.assertIn(image.config, self.status("with-key")["imageID"])
-        wait_until(lambda: "Successfully pulled image" in self.events("with-key"), 10, "the event")
+        wait_until(lambda: "Successfully pulled image" in self.events("with-key"), 30, "the event")
 
     def test_the_service_account_may_have_it(self):
         name, _ = self.push("account", "1", "for all of them")
@@ -104,7 +104,7 @@ class PodImages(unittest.TestCase):
             self.assertRegex(message, "(?i)unauthori[sz]ed|authenticat|credentials|password|log ?in")
             message = self.waits(pod, "ImagePullBackOff")
             self.assertIn(f'Back-off pulling image "{name}"', message)
-            wait_until(lambda: '"Failed"' in self.events(pod), 10, "the event")
+            wait_until(lambda: '"Failed"' in self.events(pod), 30, "the event")
         # What was missing comes, and so does the pod.
         self.create(self.pull_secret("nowhere", "open sesame"))
         self.says("with-no-such-key", "never said", seconds=60)

@@ -52,7 +52,7 @@ class Cluster:
 
     def remove(self, name):
         self.ask("DELETE", f"{PODS}/{name}?gracePeriodSeconds=0")
-        wait_until(lambda: self.ask("GET", f"{PODS}/{name}")[0] == 404, 20, f"{name} to go")
+        wait_until(lambda: self.ask("GET", f"{PODS}/{name}")[0] == 404, 30, f"{name} to go")
 
 
 def setUpModule():
@@ -109,19 +109,19 @@ class PodParts(unittest.TestCase):
             return lines and lines[-1].split() == list(words)
 
         cluster.phase("live", "Running")
-        wait_until(lambda: sees("red", "color", "labels", "old", "red"), 10, "the first files")
+        wait_until(lambda: sees("red", "color", "labels", "old", "red"), 30, "the first files")
         change(f"{maps}/live", {"data": {"color": "blue", "old": None}})
-        wait_until(lambda: sees("blue", "color", "labels", "red"), 10, "a change, and none of a subPath")
+        wait_until(lambda: sees("blue", "color", "labels", "red"), 30, "a change, and none of a subPath")
         cluster.make(secrets, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "late"}, "stringData": {"new": "hush"}})
-        wait_until(lambda: sees("blue", "hush", "color", "labels", "new", "red"), 10, "a secret that came later")
+        wait_until(lambda: sees("blue", "hush", "color", "labels", "new", "red"), 30, "a secret that came later")
         change(f"{PODS}/live", {"metadata": {"labels": {"tier": "web"}}})
-        wait_until(lambda: sees("blue", "hush", 'tier="web"', "color", "labels", "new", "red"), 10, "its own label")
+        wait_until(lambda: sees("blue", "hush", 'tier="web"', "color", "labels", "new", "red"), 30, "its own label")
         # An engine that comes back goes on with it.
         cluster.engine.process.kill()
         cluster.engine.process.wait()
         cluster.engine.start()
         change(f"{maps}/live", {"data": {"color": "green"}})
-        wait_until(lambda: sees("green", "hush", 'tier="web"', "color", "labels", "new", "red"), 20, "a change after kill -9")
+        wait_until(lambda: sees("green", "hush", 'tier="web"', "color", "labels", "new", "red"), 30, "a change after kill -9")
         cluster.remove("live")
 
     def test_folders_are_shared_and_go_with_the_pod(self):
@@ -136,7 +136,7 @@ class PodParts(unittest.TestCase):
                     volumes=[{"name": "e", "emptyDir": {}}])
         self.assertEqual(cluster.said("shared"), "from first\n1000\n")
         cluster.remove("shared")
-        wait_until(lambda: cluster.engine.hearth("volume", "ls").stdout == before, 10, "the volume to go")
+        wait_until(lambda: cluster.engine.hearth("volume", "ls").stdout == before, 30, "the volume to go")
 
     def test_a_claim_outlives_pods(self):
         cluster.make(CLAIMS, {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
@@ -150,7 +150,7 @@ class PodParts(unittest.TestCase):
         self.assertEqual(cluster.said("reader"), "kept\n1\n")
         cluster.remove("reader")
         cluster.ask("DELETE", f"{CLAIMS}/data")
-        wait_until(lambda: json.loads(cluster.ask("GET", "/api/v1/persistentvolumes")[1])["items"] == [], 20, "the volume to go")
+        wait_until(lambda: json.loads(cluster.ask("GET", "/api/v1/persistentvolumes")[1])["items"] == [], 30, "the volume to go")
 
     def test_a_root_that_cannot_be_written(self):
         cluster.run("sealed", shell(
@@ -167,7 +167,7 @@ class PodParts(unittest.TestCase):
         # The guest serves as usual: commands come and go.
         cluster.run("sealed-service", shell("exec sleep 1000", securityContext={"readOnlyRootFilesystem": True},
                                             readinessProbe={"exec": {"command": ["test", "-d", "/etc"]}}))
-        wait_until(lambda: cluster.pod("sealed-service")["status"].get("containerStatuses", [{}])[0].get("ready"), 20, "readiness")
+        wait_until(lambda: cluster.pod("sealed-service")["status"].get("containerStatuses", [{}])[0].get("ready"), 30, "readiness")
         cluster.remove("sealed-service")
 
     def test_why_it_ended(self):
@@ -184,9 +184,9 @@ class PodParts(unittest.TestCase):
 
         cluster.run("asked", shell("mkdir /www; cd /www; sleep 0.5; exec python3 -m http.server 8000",
                                    ports=[{"name": "web", "containerPort": 8000}],
-                                   readinessProbe={"httpGet": {"path": "/", "port": "web"}},
+                                   readinessProbe={"httpGet": {"path": "/", "port": "web"}, "periodSeconds": 60},
                                    livenessProbe={"exec": {"command": ["true"]}}))
-        wait_until(is_ready, 8, "readiness, before a period is over")
+        wait_until(is_ready, 45, "readiness, before a period is over")
         cluster.remove("asked")
 
     def test_what_cannot_be_is_refused_in_words(self):
@@ -208,7 +208,7 @@ def cluster_waiting(name):
     def waiting():
         statuses = cluster.pod(name)["status"].get("containerStatuses", [{}])
         return statuses[0].get("state", {}).get("waiting", {}).get("message") and statuses[0]["state"]["waiting"]
-    return wait_until(waiting, 15, f"a reason why {name} does not start")
+    return wait_until(waiting, 30, f"a reason why {name} does not start")
 
 
 if __name__ == "__main__":

@@ -119,7 +119,7 @@ class Registry:
         self.log = open(self.folder / "log", "w")
         self.process = subprocess.Popen(["docker-registry", "serve", str(self.folder / "config.yml")],
                                         stdout=self.log, stderr=self.log)
-        wait_until(self.answers, 20, "a registry")
+        wait_until(self.answers, 30, "a registry")
 
     def answers(self):
         try:

@@ -197,7 +197,7 @@ class ServiceTest(NetworkTest):
         self.expect("client", f"http://{web}", REFUSED)
         self.assertEqual(run_here(ASK, f"http://{web}"), "server")
         self.delete("Pod", "server", gracePeriodSeconds=0)
-        wait_until(lambda: run_here(ASK, f"http://{web}") == REFUSED, 15, "the end of the address")
+        wait_until(lambda: run_here(ASK, f"http://{web}") == REFUSED, 30, "the end of the address")
 
     def test_names_lead_to_services_and_pods(self):
         self.start(pod("client", "client"), pod("server", "server", hostname="one", subdomain="deep"), service("web", "server"),

@@ -228,7 +228,7 @@ TEST_F(NodeReachTest, ConnectsToWhatListensOnTheLoopbackInside) {
   };
   record("least_us", spent.front());
   record("median_us", spent[spent.size() / 2]);
-  EXPECT_LT(spent[spent.size() / 2], 20ms);
+  EXPECT_LT(spent[spent.size() / 2], 100ms);
 }
 
 TEST_F(NodeReachTest, OneThatStandsStillSaysSo) {

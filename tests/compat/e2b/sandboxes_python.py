@@ -16,7 +16,7 @@ MIB = 1 << 20
 RUN = f"{os.getpid()}"  # tells apart what runs of this file made
 
 
-def eventually(condition, seconds=15):
+def eventually(condition, seconds=30):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if result := condition():
