@@ -10,6 +10,7 @@
 #include <functional>
 #include <future>
 #include <latch>
+#include <set>
 #include <thread>
 
 #include <boost/asio/as_tuple.hpp>
@@ -312,6 +313,45 @@ TEST(Workers, WorkAFewAtOnceBesidesThoseWhoWait) {
   EXPECT_EQ(most, 1);
   release.count_down();
   EXPECT_TRUE(slow.read_response().ends_with("at last"));
+}
+
+TEST(Workers, CallWhoWorkedLastBeforeThoseWhoAreCold) {
+  Workers workers(16);
+  std::set<std::thread::id> worked;
+  Router router;
+  router.add("GET", "/hello",
+             [&](const Request&) {
+               worked.insert(std::this_thread::get_id());
+               return text_response(200, "hello");
+             },
+             {.workers = &workers});
+  Server server({}, std::move(router));
+  server.start();
+  RawClient client(server.port());
+
+  for (int i = 0; i < 100; ++i) {
+    client.send(kGet);
+    EXPECT_TRUE(client.read_response().ends_with("hello"));
+  }
+
+  // One, and another where the answer was faster than the way back to the seat.
+  EXPECT_LT(worked.size(), 8U);
+}
+
+TEST(Workers, EndWithWhatWasQueuedDone) {
+  std::atomic<int> done = 0;
+  std::latch release{1};
+  {
+    Workers workers(3, 256, /*at_once=*/1);
+    for (int i = 0; i < 10; ++i) {
+      ASSERT_TRUE(workers.start([&] {
+        release.wait();
+        ++done;
+      }));
+    }
+    release.count_down();
+  }
+  EXPECT_EQ(done, 10);
 }
 
 TEST(Workers, AFullQueueIsSaidAtOnce) {

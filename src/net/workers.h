@@ -50,6 +50,9 @@ class Workers {
     }
   }
 
+  // For who waits for nothing. False: the queue is full. `task` must not throw.
+  bool start(std::function<void()> task);
+
   // As long as it lives, this thread waits for something: another may work in its place. On threads
   // that are none of any Workers it does nothing.
   class Aside {
