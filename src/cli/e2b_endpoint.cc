@@ -21,7 +21,6 @@
 namespace hearth::cli {
 namespace {
 
-constexpr char kSocket[] = "e2b.sock";
 constexpr Duration kKeysPatience = std::chrono::seconds(30);
 // For what is under way when the engine ends: sandboxes live on, their streams do not.
 constexpr Duration kGrace = std::chrono::milliseconds(500);
@@ -64,7 +63,6 @@ struct E2bEndpoint::State {
   State(const E2bParts& given, E2bEndpointOptions wanted)
       : parts(given),
         options(std::move(wanted)),
-        socket(options.folder + "/" + kSocket),
         tokens(tenants::load_token_seed(parts.client)),
         keys(parts.client, parts.clock),
         api({.client = parts.client,
@@ -87,7 +85,9 @@ struct E2bEndpoint::State {
     gateway::GatewayOptions made;
     made.listens = make_listens(options, parts.clock.now());
     made.threads = count_loops();
-    made.control_socket = socket;
+    made.control = [this](http::Request request, std::function<void(http::Response)> answer) {
+      api.ask(std::move(request), std::move(answer));
+    };
     made.reach = parts.reach;
     made.envd_token = [this](const model::Key& key) { return tokens.envd_token(key); };
     made.traffic_token = [this](const model::Key& key) { return tokens.traffic_token(key); };
@@ -125,7 +125,6 @@ struct E2bEndpoint::State {
 
   const E2bParts parts;
   E2bEndpointOptions options;
-  const std::string socket;
   const tenants::SandboxTokens tokens;
   tenants::ApiKeys keys;
   e2b::Api api;
@@ -146,7 +145,7 @@ void E2bEndpoint::start() {
     fail(Code::timeout, "the API did not tell its keys within {} s",
          std::chrono::duration_cast<std::chrono::seconds>(kKeysPatience).count());
   if (state_->options.keeps_first_key) state_->settle_first_key();
-  state_->api.start({.unix_path = state_->socket});
+  state_->api.start();
   state_->gate.start();
 }
 

@@ -25,7 +25,7 @@ class Manager;
 namespace hearth::cli {
 
 struct E2bEndpointOptions {
-  std::string folder;   // ours alone: for the socket between the two
+  std::string folder;   // ours alone: for the certificates and the first key
   Listening listening;  // plain
   std::optional<Listening>
       tls;             // with a certificate for the domain, of the authority in folder/pki

@@ -4,7 +4,6 @@
 #include <memory>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "e2b/answers.h"
 #include "e2b/birth.h"
@@ -14,7 +13,7 @@
 #include "e2b/routes.h"
 #include "e2b/sampler.h"
 #include "e2b/template_reference.h"
-#include "net/server.h"
+#include "net/local_server.h"
 #include "net/workers.h"
 
 namespace hearth::e2b {
@@ -22,8 +21,6 @@ namespace {
 
 // What may wait for a worker: a burst of creates. More would wait longer than its clients do.
 constexpr std::size_t kMostWaiting = 4096;
-// Behind a gateway, which keeps a connection for each request under way.
-constexpr std::size_t kMostConnections = 8192;
 
 // On a cluster every call of the API is a wait.
 unsigned at_once(const Parts& parts) {
@@ -38,7 +35,8 @@ struct Api::State {
         keeper(core),
         images(core),
         sampler(core),
-        workers(core.options.workers, kMostWaiting, at_once(parts)) {
+        workers(core.options.workers, kMostWaiting, at_once(parts)),
+        server(router()) {
     index_templates(core.templates);
     index_pools(core.pools);
     keeper.add_to(parts.manager);
@@ -69,18 +67,12 @@ struct Api::State {
     return made;
   }
 
-  void serve(net::ServerOptions options) {
-    options.max_connections = kMostConnections;
-    servers.push_back(std::make_unique<net::Server>(std::move(options), router()));
-    servers.back()->start();
-  }
-
   Core core;
   Keeper keeper;
   KeptImages images;
   Sampler sampler;
   net::Workers workers;
-  std::vector<std::unique_ptr<net::Server>> servers;
+  net::LocalServer server;
 };
 
 Api::Api(const Parts& parts, Options options)
@@ -90,27 +82,20 @@ Api::~Api() {
   stop();
 }
 
-void Api::start(const Listening& listening) {
+void Api::start() {
   state_->images.sweep();
   state_->sampler.start();
-  if (!listening.unix_path.empty()) {
-    net::ServerOptions options;
-    options.unix_path = listening.unix_path;
-    state_->serve(std::move(options));
-  }
-  if (listening.listen_fd >= 0) {
-    net::ServerOptions options;
-    options.listen_fd = listening.listen_fd;
-    state_->serve(std::move(options));
-  }
+}
+
+void Api::ask(http::Request request, std::function<void(http::Response)> answer) {
+  state_->server.ask(std::move(request), std::move(answer));
 }
 
 void Api::stop() {
   state_->core.sandbox_waits.stop();
   state_->core.pod_waits.stop();
   state_->core.template_waits.stop();
-  for (const auto& server : state_->servers) server->stop();
-  state_->servers.clear();
+  state_->server.stop();
   state_->sampler.stop();
   state_->images.stop();
 }

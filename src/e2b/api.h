@@ -5,24 +5,20 @@
 // needs to wait for it hears from the caches of the manager it is given.
 //
 // Made before the manager's caches start; start() serves, stop() returns when nothing of it runs.
+// Requests come from the gateway, which is in this process: ask().
 #pragma once
 
-#include <cstdint>
+#include <functional>
 #include <memory>
-#include <string>
 
 #include "e2b/core.h"
+#include "http/http.h"
 
 namespace hearth::net {
 class Router;
 }
 
 namespace hearth::e2b {
-
-struct Listening {
-  std::string unix_path;  // empty: not on a unix socket
-  int listen_fd = -1;     // a TCP socket that listens already, if any; the server owns it
-};
 
 class Api {
  public:
@@ -32,8 +28,11 @@ class Api {
   Api& operator=(const Api&) = delete;
   ~Api();
 
-  // After the caches have synced. Throws Error when it cannot listen.
-  void start(const Listening& listening);
+  // After the caches have synced.
+  void start();
+  // From start() on; after stop() everybody is told 503. Does not block.
+  // `answer` is called once, perhaps before this returns, and must neither block nor throw.
+  void ask(http::Request request, std::function<void(http::Response)> answer);
   // Idempotent. After it no handler runs; the manager's controllers are stopped by their owner,
   // before this is destroyed.
   void stop();
@@ -48,7 +47,7 @@ class Api {
   // One look at what sandboxes use. After start() it happens by itself, every few seconds.
   void sample();
 
-  // Every route, for tests and for those who serve it themselves. It must not outlive this.
+  // Every route, for tests. It must not outlive this.
   net::Router router();
 
  private:

@@ -3,10 +3,8 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "base/error.h"
@@ -30,14 +28,6 @@ Dialled connect_socket(int family, const void* address, socklen_t size) {
 }
 
 }  // namespace
-
-Dialled dial_unix(const std::string& path) {
-  sockaddr_un place{};
-  place.sun_family = AF_UNIX;
-  if (path.size() >= sizeof place.sun_path) return {.state = DialState::refused};
-  std::memcpy(place.sun_path, path.data(), path.size());
-  return connect_socket(AF_UNIX, &place, sizeof place);
-}
 
 Dialled dial_tcp(const std::string& address, std::uint16_t port) {
   sockaddr_in v4{};

@@ -46,7 +46,6 @@ class Dialler {
 };
 
 // Returns at once: connected or connecting; refused where that is known already.
-Dialled dial_unix(const std::string& path);
 Dialled dial_tcp(const std::string& address, std::uint16_t port);
 
 }  // namespace hearth::gateway

@@ -1,9 +1,9 @@
 // The one listener of front doors: carries bytes between clients and the ports of sandboxes.
 //
 // A request that names a sandbox (headers, host, path, signature; see target.h) goes to it,
-// everything else to the control plane behind a unix socket. HTTP/1.0 and 1.1 with keep-alive,
-// upgrades, streams both ways. Nothing is buffered whole: bodies pass through fixed buffers with
-// the framing that they came with.
+// everything else to the control plane, which is a function of this process. HTTP/1.0 and 1.1 with
+// keep-alive, upgrades, streams both ways. Bodies pass through fixed buffers with the framing that
+// they came with; only those for the control plane are kept whole.
 //
 // It has no state of its own: where sandboxes are comes from watch caches. Clients and sandboxes
 // are both strangers: each can make it answer with an error or close a connection, and no more
@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "gateway/key_owner.h"
 #include "gateway/limits.h"
+#include "http/http.h"
 #include "model/json.h"
 #include "model/meta.h"
 #include "net/tls.h"
@@ -48,11 +49,16 @@ struct Listen {
   std::optional<net::TlsServerOptions> tls = {};
 };
 
+// Takes a request with its whole body. Does not block, and calls `answer` once: from any thread,
+// perhaps before it returns. One that comes too late, even after the gateway, is dropped.
+using Control =
+    std::function<void(http::Request request, std::function<void(http::Response)> answer)>;
+
 struct GatewayOptions {
   std::vector<Listen> listens = {Listen{}};
   unsigned threads = 1;
-  // Where requests go that name no sandbox; empty: they are told 404.
-  std::string control_socket;
+  // Answers requests that name no sandbox; null: they are told 404.
+  Control control;
 
   // Who connects into sandboxes of this machine; null: their pods' addresses are used.
   pool::Reach* reach = nullptr;

@@ -6,7 +6,6 @@
 #include "base/id.h"
 #include "gateway/access_log.h"
 #include "gateway/gateway_testing_internal.h"
-#include "net/server.h"
 
 namespace hearth::gateway {
 namespace {
@@ -22,16 +21,11 @@ class LoggedHouse {
  public:
   LoggedHouse()
       : path_(std::filesystem::temp_directory_path() / ("gateway-log-" + random_hex(6))),
-        socket_(path_ + ".sock"),
         log_(std::make_unique<AccessLog>(AccessLogOptions{.file = open_access_file(path_)})) {
-    net::Router router;
-    router.add("*", "/{rest...}",
-               [](const net::Request&) { return net::json_response(200, "\"ok\""); });
-    control_ =
-        std::make_unique<net::Server>(net::ServerOptions{.unix_path = socket_}, std::move(router));
-    control_->start();
     GatewayOptions options;
-    options.control_socket = socket_;
+    options.control = [](const http::Request&, const std::function<void(http::Response)>& reply) {
+      reply(http::json_response(200, "\"ok\""));
+    };
     options.key_owner = owner_of;
     options.router_token = "router-secret";
     options.access_log = log_.get();
@@ -49,7 +43,6 @@ class LoggedHouse {
   std::vector<std::string> end() {
     house_.reset();
     log_.reset();
-    control_.reset();
     std::vector<std::string> lines;
     std::ifstream file(path_);
     for (std::string line; std::getline(file, line);) lines.push_back(line);
@@ -58,9 +51,7 @@ class LoggedHouse {
 
  private:
   const std::string path_;
-  const std::string socket_;
   std::unique_ptr<AccessLog> log_;
-  std::unique_ptr<net::Server> control_;
   std::unique_ptr<House> house_;
 };
 

@@ -1,6 +1,5 @@
 // Whom requests are for, and who may.
 #include "gateway/gateway_testing_internal.h"
-#include "net/server.h"
 
 namespace hearth::gateway {
 namespace {
@@ -35,16 +34,11 @@ TEST(GatewayDoors, FindsSandboxesByHostByPathAndBySignature) {
 }
 
 TEST(GatewayDoors, SendsEverythingElseToTheControlPlane) {
-  const std::string path =
-      std::filesystem::temp_directory_path() / ("gateway-" + random_hex(6) + ".sock");
-  net::Router router;
-  router.add("*", "/{rest...}", [](const net::Request& asked) {
-    return net::json_response(
-        200, fmt::format("{} {} {}", asked.method, asked.target, asked.headers.value("X-API-Key")));
-  });
-  net::Server control({.unix_path = path}, std::move(router));
-  control.start();
-  House house({.control_socket = path});
+  House house(
+      {.control = [](const http::Request& asked, const std::function<void(http::Response)>& reply) {
+        reply(http::json_response(200, fmt::format("{} {} {}", asked.method, asked.target,
+                                                   asked.headers.value("X-API-Key"))));
+      }});
 
   Peer client = house.connect();
   for (const char* target :

@@ -45,6 +45,7 @@ struct Shared {
   std::shared_ptr<net::TlsContext> upstream_tls;
   std::size_t max_connections = 0;
   std::atomic<std::size_t> connections = 0;
+  std::atomic<std::size_t> control_requests = 0;
   std::vector<Lane*> lanes;  // all of them, from before the first runs until the last has ended
 };
 

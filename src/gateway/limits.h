@@ -35,6 +35,12 @@ struct Limits {
   std::size_t idle_per_port = 64;
   std::size_t idle_upstreams = 4096;
 
+  // Requests to the control plane under way: a 503 beyond. Their bodies are kept whole: a 413 for
+  // one that is longer, a 408 for one that takes longer.
+  std::size_t control_requests = 8192;
+  std::size_t control_body = 1 << 20;
+  Duration control_body_time = std::chrono::minutes(2);
+
   // From accept to the first byte (with TLS: of the request), and a head's first byte to its last.
   Duration first_byte = std::chrono::seconds(60);
   Duration head = std::chrono::seconds(10);

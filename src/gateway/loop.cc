@@ -38,11 +38,26 @@ std::int64_t steady_milliseconds() {
 
 }  // namespace
 
-Loop::Loop() : epoll_(make_epoll()), wake_(make_eventfd()), now_(steady_milliseconds()) {
+Mailbox::Mailbox() : wake_(make_eventfd()) {}
+
+void Mailbox::post(std::function<void()> work) {
+  bool was_empty = false;
+  {
+    const std::lock_guard lock(mutex_);
+    was_empty = posted_.empty();
+    posted_.push_back(std::move(work));
+  }
+  if (!was_empty) return;
+  const std::uint64_t one = 1;
+  static_cast<void>(::write(wake_.get(), &one, sizeof one));
+}
+
+Loop::Loop()
+    : epoll_(make_epoll()), mailbox_(std::make_shared<Mailbox>()), now_(steady_milliseconds()) {
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.ptr = nullptr;  // the only one without an owner
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) != 0) {
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, mailbox_->wake_.get(), &event) != 0) {
     throw_errno("watch an eventfd");
   }
 }
@@ -58,18 +73,6 @@ void Loop::unwatch(int fd) {
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
 }
 
-void Loop::post(std::function<void()> work) {
-  bool was_empty = false;
-  {
-    const std::lock_guard lock(mutex_);
-    was_empty = posted_.empty();
-    posted_.push_back(std::move(work));
-  }
-  if (!was_empty) return;
-  const std::uint64_t one = 1;
-  static_cast<void>(::write(wake_.get(), &one, sizeof one));
-}
-
 void Loop::after(Duration time, std::function<void()> work) {
   const auto wait = std::chrono::ceil<std::chrono::milliseconds>(time).count();
   timers_.emplace(steady_milliseconds() + wait, std::move(work));
@@ -83,11 +86,11 @@ int Loop::patience() const {
 
 void Loop::run_posted() {
   std::uint64_t count = 0;
-  static_cast<void>(::read(wake_.get(), &count, sizeof count));
+  static_cast<void>(::read(mailbox_->wake_.get(), &count, sizeof count));
   std::vector<std::function<void()>> work;
   {
-    const std::lock_guard lock(mutex_);
-    work.swap(posted_);
+    const std::lock_guard lock(mailbox_->mutex_);
+    work.swap(mailbox_->posted_);
   }
   for (const auto& one : work) one();
 }

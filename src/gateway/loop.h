@@ -1,14 +1,16 @@
 // One thread's event loop over epoll, edge-triggered: descriptors, posted work, timers.
 //
-// Everything but post() belongs to the thread that runs it. Our own and not Asio's since a request
-// should cost two reads and two writes: no read is tried before the kernel says that there is
-// something.
+// Everything but post() and the mailbox belongs to the thread that runs it. Our own and not Asio's
+// since a request should cost two reads and two writes: no read is tried before the kernel says
+// that there is something.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -27,6 +29,23 @@ class Watched {
   virtual void on_event(std::uint32_t events) = 0;
 };
 
+// Where other threads leave work for a loop. Outlives it where somebody holds it: what is left then
+// is dropped.
+class Mailbox {
+ public:
+  Mailbox();
+
+  // From any thread: runs on the loop's.
+  void post(std::function<void()> work);
+
+ private:
+  friend class Loop;
+
+  const linux::Fd wake_;  // an eventfd
+  std::mutex mutex_;      // guards posted_
+  std::vector<std::function<void()>> posted_;
+};
+
 class Loop {
  public:
   Loop();
@@ -36,7 +55,9 @@ class Loop {
   void stop() { is_stopped_ = true; }
 
   // From any thread: runs on the loop's.
-  void post(std::function<void()> work);
+  void post(std::function<void()> work) { mailbox_->post(std::move(work)); }
+  // For those who may be later than the loop's end.
+  const std::shared_ptr<Mailbox>& mailbox() const { return mailbox_; }
 
   // Closing the descriptor ends it.
   void watch(int fd, Watched& watched, std::uint32_t events);
@@ -59,7 +80,7 @@ class Loop {
   void run_timers();
 
   const linux::Fd epoll_;
-  const linux::Fd wake_;  // an eventfd
+  const std::shared_ptr<Mailbox> mailbox_;
   bool is_stopped_ = false;
   bool is_hurried_ = false;
   std::int64_t now_ = 0;
@@ -67,8 +88,6 @@ class Loop {
   std::function<void()> after_batch_;
   std::function<void()> tick_;
   std::multimap<std::int64_t, std::function<void()>> timers_;
-  std::mutex mutex_;  // guards posted_
-  std::vector<std::function<void()>> posted_;
 };
 
 }  // namespace hearth::gateway

@@ -93,20 +93,27 @@ bool is_secret(const FieldView& field, const RequestContext& context) {
   return false;
 }
 
+// Whether it is for more than the client and us; we say ourselves whom it asked for, and who it is.
+bool goes_further(const HeadView& head, const FieldView& field, bool nominations) {
+  return !is_one_of(field.name, kHopByHop) && !is_one_of(field.name, kForwarded) &&
+         !equal_ignoring_case(field.name, "Host") && !is_nominated(head, field.name, nominations);
+}
+
 bool is_kept(const HeadView& head, const FieldView& field, const RequestContext& context,
              bool nominations) {
-  if (is_one_of(field.name, kHopByHop) || is_one_of(field.name, kForwarded)) return false;
-  if (equal_ignoring_case(field.name, "Host")) return false;
-  if (is_nominated(head, field.name, nominations)) return false;
-  if (context.route == nullptr) return true;
-  return !is_one_of(field.name, kRouting) && !is_secret(field, context);
+  return goes_further(head, field, nominations) && !is_one_of(field.name, kRouting) &&
+         !is_secret(field, context);
+}
+
+void append_target(const Target& target, auto&& append) {
+  if (!target.path_query.starts_with('/') && target.path_query != "*") append("/");
+  append(target.path_query);
 }
 
 void add_host(const RequestContext& context, Writer& writer) {
   const Target& target = *context.target;
   writer.add("Host: ");
-  const bool is_masked =
-      context.route != nullptr && !context.route->mask_host.empty() && target.port != kEnvdPort;
+  const bool is_masked = !context.route->mask_host.empty() && target.port != kEnvdPort;
   if (is_masked) {
     constexpr std::string_view kPort = "${PORT}";
     std::string_view mask = context.route->mask_host;
@@ -144,8 +151,8 @@ std::string_view rewrite_request(const HeadView& head, const RequestContext& con
   const Target& target = *context.target;
   Writer writer(into);
   writer.add(head.method).add(" ");
-  if (!target.path_query.starts_with('/') && target.path_query != "*") writer.add("/");
-  writer.add(target.path_query).add(head.minor > 0 ? " HTTP/1.1\r\n" : " HTTP/1.0\r\n");
+  append_target(target, [&](std::string_view text) { writer.add(text); });
+  writer.add(head.minor > 0 ? " HTTP/1.1\r\n" : " HTTP/1.0\r\n");
   add_host(context, writer);
   const bool nominations = has_nominations(head);
   for (const FieldView& field : head) {
@@ -156,6 +163,18 @@ std::string_view rewrite_request(const HeadView& head, const RequestContext& con
     writer.add("Connection: Upgrade\r\nUpgrade: ").add(head.value("Upgrade")).add("\r\n");
   }
   return writer.add("\r\n").text();
+}
+
+http::Request control_request(const HeadView& head, const Target& target) {
+  http::Request request{.method = std::string(head.method), .target = {}};
+  append_target(target, [&](std::string_view text) { request.target += text; });
+  if (!target.host.empty()) request.headers.add("Host", std::string(target.host));
+  const bool nominations = has_nominations(head);
+  for (const FieldView& field : head) {
+    if (goes_further(head, field, nominations))
+      request.headers.add(std::string(field.name), std::string(field.value));
+  }
+  return request;
 }
 
 std::string_view rewrite_response(const HeadView& head, bool is_upgrade, bool closes,

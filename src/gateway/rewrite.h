@@ -14,8 +14,8 @@ namespace hearth::gateway {
 
 struct RequestContext {
   const Target* target = nullptr;
-  const Route* route = nullptr;  // null for the control plane
-  std::string_view peer;         // the client's address
+  const Route* route = nullptr;
+  std::string_view peer;  // the client's address
   bool is_tls = false;
   bool is_upgrade = false;
 };
@@ -27,6 +27,10 @@ bool wants_upgrade(const http::HeadView& head);
 // fit (static_assert in the source).
 std::string_view rewrite_request(const http::HeadView& head, const RequestContext& context,
                                  std::span<char> into);
+// The head of a request to the control plane, which is of this process: without what is between the
+// client and us.
+http::Request control_request(const http::HeadView& head, const Target& target);
+
 std::string_view rewrite_response(const http::HeadView& head, bool is_upgrade, bool closes,
                                   std::span<char> into);
 

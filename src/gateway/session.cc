@@ -16,6 +16,7 @@ constexpr Refusal kMalformed{400, "malformed HTTP"};
 constexpr Refusal kTooSlow{408, "the request took too long"};
 constexpr Refusal kInTransition{409, "The sandbox is in transition"};
 constexpr Refusal kNoAnswer{504, "The sandbox did not answer in time"};
+constexpr Refusal kNoControlAnswer{504, "There was no answer in time"};
 
 }  // namespace
 
@@ -53,6 +54,7 @@ void Session::advance() {
         continue;  // a request that was answered at once may have another behind it
       case Phase::held:
       case Phase::dialling:
+      case Phase::asked:
         if (client_.has_ended()) close();
         break;
       case Phase::exchange:
@@ -60,6 +62,12 @@ void Session::advance() {
         break;
       case Phase::tunnel:
         pump_tunnel();
+        break;
+      case Phase::asking:
+        collect();
+        break;
+      case Phase::telling:
+        flush_answer();
         break;
       case Phase::linger:
         linger();
@@ -136,6 +144,15 @@ void Session::check_deadline(std::int64_t now) {
         close(true);
       }
       break;
+    case Phase::asking:
+      refuse(kTooSlow);
+      break;
+    case Phase::asked:
+      refuse(kNoControlAnswer);
+      break;
+    case Phase::telling:
+      close(true);
+      break;
     case Phase::tunnel:
     case Phase::linger:
     case Phase::over:
@@ -180,6 +197,7 @@ void Session::answer(std::string text) {
 // What was asked is answered: the next request, or the end.
 void Session::finish_request() {
   count_out();
+  end_question();
   end_account(false);
   wait_ = Wait::none;
   ++ticket_;  // what an errand brings now is for nobody
@@ -281,6 +299,7 @@ void Session::close(bool reset) {
   phase_ = Phase::over;
   drop_upstream();
   count_out();
+  end_question();
   end_account(is_cut);
   up_.clear();
   down_.clear();

@@ -1,10 +1,14 @@
 // A client's connection and what it asks for, one request after the other.
 //
 //   head ──► (held) ──► dialling ──► exchange ──► head, or linger, or over
-//                                       └──► tunnel, after a 101
+//     │                                 └──► tunnel, after a 101
+//     └──► asking ──► asked ──► telling ──► the same, for the control plane
 //
 // Driven by events: advance() does whatever is possible now and returns. Between events nothing is
-// kept but the bytes that one side has sent and the other not yet taken, in at most two buffers.
+// kept but the bytes that one side has sent and the other not yet taken, in at most two buffers;
+// and requests to the control plane, whole.
+//
+// A long header: one state that four sources share.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +23,7 @@
 #include "gateway/endpoint.h"
 #include "gateway/lane.h"
 #include "gateway/passage.h"
+#include "gateway/question.h"
 #include "gateway/refusal.h"
 #include "gateway/route.h"
 #include "gateway/target.h"
@@ -46,7 +51,7 @@ class Session final : public EndpointOwner, public std::enable_shared_from_this<
 
  private:
   friend class Lane;
-  enum class Phase { head, held, dialling, exchange, tunnel, linger, over };
+  enum class Phase { head, held, dialling, exchange, tunnel, asking, asked, telling, linger, over };
   // What a held request waits for.
   enum class Wait { none, unknown, turning, waking, signature };
 
@@ -78,6 +83,15 @@ class Session final : public EndpointOwner, public std::enable_shared_from_this<
   void retry_dial(DialState state);
   void send_request(const http::HeadView& head, const Target& target);
   UpstreamKey upstream_key() const;
+
+  // --- session_control.cc: the control plane.
+  void begin_question(const http::HeadView& head, const Target& target);
+  void collect();
+  void read_body();
+  void ask();
+  void pass_answer(const http::Response& response);
+  void flush_answer();
+  void end_question();
 
   // --- session_exchange.cc: bytes.
   void pump();
@@ -122,6 +136,7 @@ class Session final : public EndpointOwner, public std::enable_shared_from_this<
 
   // Of the request at hand.
   RoutePtr route_;
+  std::optional<Question> question_;  // to the control plane
   Account account_;
   std::size_t head_size_ = 0;
   std::uint16_t port_ = 0;

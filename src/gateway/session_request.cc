@@ -96,10 +96,10 @@ void Session::decide(const http::HeadView& head, const Target& target) {
     case Dialect::control:
       route_.reset();
       account_.clear_space();
-      if (lane_.shared().options.control_socket.empty()) {
+      if (!lane_.shared().options.control) {
         refuse(kNoControl);
       } else {
-        go(head, target);
+        begin_question(head, target);
       }
       return;
     case Dialect::signature:
@@ -280,7 +280,7 @@ void Session::touch() {
 }
 
 UpstreamKey Session::upstream_key() const {
-  return {.serial = route_ ? route_->serial : 0, .port = port_};
+  return {.serial = route_->serial, .port = port_};
 }
 
 void Session::go(const http::HeadView& head, const Target& target) {
@@ -297,10 +297,6 @@ void Session::go(const http::HeadView& head, const Target& target) {
 void Session::dial() {
   phase_ = Phase::dialling;
   set_deadline(lane_.limits().connect);
-  if (!route_) {
-    after_dial(dial_unix(lane_.shared().options.control_socket));
-    return;
-  }
   const auto work = [session = weak_from_this(), &lane = lane_, ticket = ++ticket_, route = route_,
                      port = port_] {
     auto dialled = std::make_shared<Dialled>(lane.shared().dialler->dial(*route, port));
@@ -323,7 +319,7 @@ void Session::after_dial(Dialled dialled) {
     upstream_ = std::make_unique<Upstream>(std::move(dialled.socket),
                                            dialled.state == DialState::connecting, upstream_key());
     const bool is_https =
-        route_ && std::ranges::find(route_->https_ports, port_) != route_->https_ports.end();
+        std::ranges::find(route_->https_ports, port_) != route_->https_ports.end();
     if (is_https) {
       upstream_->start_tls(net::native_handle(*lane_.shared().upstream_tls), TlsRole::client);
     }
@@ -336,7 +332,7 @@ void Session::after_dial(Dialled dialled) {
   http::HeadView& head = lane_.head();
   static_cast<void>(http::parse_request_head(up_.bytes().substr(0, head_size_), kHeadBytes, head));
   Target target = find_target(head);
-  if (route_) target.port = port_;
+  target.port = port_;
   send_request(head, target);
 }
 

@@ -50,25 +50,23 @@ void fuzz_request(std::string_view bytes) {
   if (target.names_sandbox()) check(check_access(rules, head, target, route).has_value());
 
   std::vector<char> room(kBufferBytes);
-  for (const Route* whose :
-       {static_cast<const Route*>(nullptr), static_cast<const Route*>(&route)}) {
-    const RequestContext context{
-        .target = &target, .route = whose, .peer = "1.2.3.4", .is_upgrade = wants_upgrade(head)};
-    const std::string_view text = rewrite_request(head, context, room);
-    http::HeadScanner scanner;
-    check(scanner.scan(text) == http::HeadScanner::Found::complete &&
-          scanner.size() == text.size());
-    http::Head read;
-    const auto problem = http::parse_request_head(text, kLimits, read);
-    check(!problem || head.minor == 0);  // an old client may leave the host out
-    if (problem) continue;
-    check(read.framing.kind == head.framing.kind && read.framing.length == head.framing.length);
-    check(read.method == head.method);
-    if (whose != nullptr) {
-      check(read.headers.find("X-API-Key") == nullptr);
-      check(read.headers.find("E2B-Traffic-Access-Token") == nullptr);
-    }
-  }
+  const http::Request control = control_request(head, target);
+  check(control.method == head.method && !control.target.empty());
+  check(control.headers.find("X-Forwarded-For") == nullptr);
+
+  const RequestContext context{
+      .target = &target, .route = &route, .peer = "1.2.3.4", .is_upgrade = wants_upgrade(head)};
+  const std::string_view text = rewrite_request(head, context, room);
+  http::HeadScanner scanner;
+  check(scanner.scan(text) == http::HeadScanner::Found::complete && scanner.size() == text.size());
+  http::Head read;
+  const auto problem = http::parse_request_head(text, kLimits, read);
+  check(!problem || head.minor == 0);  // an old client may leave the host out
+  if (problem) return;
+  check(read.framing.kind == head.framing.kind && read.framing.length == head.framing.length);
+  check(read.method == head.method);
+  check(read.headers.find("X-API-Key") == nullptr);
+  check(read.headers.find("E2B-Traffic-Access-Token") == nullptr);
 }
 
 void fuzz_response(std::string_view bytes) {

@@ -1,4 +1,4 @@
-// Kept connections to sandboxes and to the control plane, of one thread.
+// Kept connections to sandboxes, of one thread.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace hearth::gateway {
 
-// Whose a connection is: Route::serial, or 0 for the control plane; and the port.
+// Whose a connection is: Route::serial, and the port.
 struct UpstreamKey {
   std::uint64_t serial = 0;
   std::uint16_t port = 0;

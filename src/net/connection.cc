@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/on_failure.h"
+#include "net/accept_internal.h"
 #include "net/connection_internal.h"
 #include "net/refusal_internal.h"
 #include "net/websocket_internal.h"
@@ -27,7 +28,8 @@ constexpr std::uint64_t kUnwantedBodyBytes = 64 << 10;
 constexpr Duration kGoodbye = std::chrono::seconds(2);
 
 Refusal too_large(std::uint64_t limit) {
-  return {413, Code::exhausted, fmt::format("the body is longer than {} bytes", limit)};
+  const Problem problem = too_long(limit);
+  return {problem.status, problem.code, problem.message};
 }
 
 std::optional<std::uint64_t> content_length(const Headers& headers) {
@@ -43,6 +45,21 @@ bool has_no_body(unsigned status) {
 }
 
 }  // namespace
+
+std::optional<Problem> accept_target(Request& request) {
+  if (request.method == "CONNECT") return Problem{501, Code::invalid, "no tunnels here"};
+  const auto target = parse_target(request.target);
+  if (!target) return Problem{400, Code::invalid, "malformed request target"};
+  request.path = target->path;
+  request.query = target->query;
+  // RFC 9112 section 3.2.2: an absolute target overrules the Host field.
+  request.host = target->authority.empty() ? request.headers.value("Host") : target->authority;
+  return std::nullopt;
+}
+
+Problem too_long(std::uint64_t limit) {
+  return {413, Code::exhausted, fmt::format("the body is longer than {} bytes", limit)};
+}
 
 Connection::Connection(ByteStream& stream, const Router& router, const Limits& limits,
                        const Timeouts& timeouts)
@@ -116,13 +133,7 @@ std::optional<Problem> Connection::accept_head(Request& request) {
   request.peer = stream_.peer();
   request.peer_certificate = stream_.peer_certificate();
   request.peer_groups = stream_.peer_groups();
-  if (request.method == "CONNECT") return Problem{501, Code::invalid, "no tunnels here"};
-  const auto target = parse_target(request.target);
-  if (!target) return Problem{400, Code::invalid, "malformed request target"};
-  request.path = target->path;
-  request.query = target->query;
-  // RFC 9112 section 3.2.2: an absolute target overrules the Host field.
-  request.host = target->authority.empty() ? request.headers.value("Host") : target->authority;
+  if (auto problem = accept_target(request)) return problem;
   if (const std::string* expect = request.headers.find("Expect")) {
     if (!equal_ignoring_case(*expect, "100-continue")) {
       return Problem{417, Code::invalid, "the only expectation met here is 100-continue"};
