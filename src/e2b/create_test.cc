@@ -148,7 +148,7 @@ TEST(E2bCreates, WhomItMayTalkTo) {
   EXPECT_EQ(answer.text("trafficAccessToken"), world.tokens.traffic_token({"default", id}));
   const auto egress = world.reach.egress(id);
   ASSERT_TRUE(egress);
-  EXPECT_EQ(egress->allow, (std::vector<std::string>{"9.9.9.9/32"}));
+  EXPECT_EQ(egress->allow, (std::vector<std::string>{"9.9.9.9"}));
   EXPECT_EQ(egress->deny, (std::vector<std::string>{"0.0.0.0/0"}));
   const Json sandbox = world.sandbox(id);
   EXPECT_EQ(model::annotation_of(sandbox, model::kTrafficAnnotation), "token");
@@ -157,7 +157,7 @@ TEST(E2bCreates, WhomItMayTalkTo) {
   const Answer detail = world.ask("GET", "/sandboxes/" + id);
   EXPECT_EQ(detail.body.at("allowInternetAccess").as_bool(), false);
   EXPECT_EQ(model::to_text(detail.body.at("network")),
-            R"({"allowOut":["9.9.9.9/32"],"denyOut":["0.0.0.0/0"],"allowPublicTraffic":false,)"
+            R"({"allowOut":["9.9.9.9"],"denyOut":["0.0.0.0/0"],"allowPublicTraffic":false,)"
             R"("maskRequestHost":"h:${PORT}","httpsPorts":[8443,9443]})");
 }
 

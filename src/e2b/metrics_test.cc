@@ -210,10 +210,10 @@ TEST(E2bNetworks, AreReplaced) {
   const std::string path = "/sandboxes/" + id + "/network";
   EXPECT_EQ(world.ask("PUT", path, R"({"allowOut":["1.1.1.1"],"denyOut":["0.0.0.0/0"]})").status,
             204U);
-  EXPECT_EQ(world.reach.egress(id)->allow, (std::vector<std::string>{"1.1.1.1/32"}));
+  EXPECT_EQ(world.reach.egress(id)->allow, (std::vector<std::string>{"1.1.1.1"}));
   EXPECT_EQ(world.reach.egress(id)->deny, (std::vector<std::string>{"0.0.0.0/0"}));
   Answer detail = world.ask("GET", "/sandboxes/" + id);
-  EXPECT_EQ(model::to_text(detail.body.at_pointer("/network/allowOut")), R"(["1.1.1.1/32"])");
+  EXPECT_EQ(model::to_text(detail.body.at_pointer("/network/allowOut")), R"(["1.1.1.1"])");
   EXPECT_EQ(world.ask("PUT", path, R"({"allow_internet_access":false})").status, 204U);
   EXPECT_EQ(world.reach.egress(id)->deny, (std::vector<std::string>{"0.0.0.0/0"}));
   EXPECT_TRUE(world.reach.egress(id)->allow.empty());

@@ -29,16 +29,21 @@ constexpr std::size_t kMostEntries = 256;
 constexpr std::size_t kMostHttpsPorts = 128;
 constexpr std::size_t kMostHostBytes = 255;
 
-// Nothing for what is no IPv4 address or network.
+// As it was written, for that is what its user is shown again; but of a network its first address,
+// where clients may name any. Nothing for what is neither an IPv4 address nor a network.
 std::optional<std::string> parse_cidr(std::string_view text) {
   const auto slash = text.find('/');
-  const std::string address(text.substr(0, slash));
+  std::string address(text.substr(0, slash));
   in_addr parsed{};
   if (::inet_pton(AF_INET, address.c_str(), &parsed) != 1) return {};
-  if (slash == text.npos) return address + "/32";
+  if (slash == text.npos) return address;
   const auto bits = http::parse_number(text.substr(slash + 1));
   if (!bits || *bits > 32) return {};
-  return fmt::format("{}/{}", address, *bits);
+  const std::uint32_t mask = *bits == 0 ? 0 : ~std::uint32_t{0} << (32 - *bits);
+  parsed.s_addr &= htonl(mask);
+  char first[INET_ADDRSTRLEN];
+  ::inet_ntop(AF_INET, &parsed, first, sizeof first);
+  return fmt::format("{}/{}", first, *bits);
 }
 
 std::vector<std::string> parse_cidrs(const Body& body, std::string_view field,

@@ -31,7 +31,7 @@ struct NetworkWish {
 };
 
 // `body` has allow_internet_access, allowOut, denyOut, egressProxy and rules, as PUT
-// /sandboxes/{id}/network sends them. Addresses become CIDRs. Throws Error(invalid), and
+// /sandboxes/{id}/network sends them. Throws Error(invalid), and
 // Refusal(501) for what is not offered.
 EgressWish parse_egress(const Body& body);
 // `body` is that of a create: allow_internet_access and network.

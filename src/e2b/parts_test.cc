@@ -89,14 +89,14 @@ TEST(E2bCreate, ReadsEverything) {
   const CreateRequest request = create(R"({"templateID":"t","timeout":60,"autoPause":true,
       "autoResume":{"enabled":true},"allow_internet_access":false,"metadata":{"a":"b"},
       "envVars":{"X":"1"},"mcp":{"whatever":{}},"unknown":[1],"iam":null,"volumeMounts":[],
-      "network":{"allowOut":["1.2.3.4","10.0.0.0/8"],"denyOut":["0.0.0.0/0"],
+      "network":{"allowOut":["1.2.3.4","10.9.8.7/8"],"denyOut":["0.0.0.0/0"],
         "allowPublicTraffic":false,"maskRequestHost":"localhost:${PORT}","httpsPorts":[8443]}})");
   EXPECT_EQ(request.timeout_seconds, 60);
   EXPECT_TRUE(request.pauses && request.pauses_memory && request.wakes);
   EXPECT_EQ(request.metadata, (Texts{{"a", "b"}}));
   EXPECT_EQ(request.environment, (Texts{{"X", "1"}}));
   const pool::Egress egress = request.network.egress.egress();
-  EXPECT_EQ(egress.allow, (std::vector<std::string>{"1.2.3.4/32", "10.0.0.0/8"}));
+  EXPECT_EQ(egress.allow, (std::vector<std::string>{"1.2.3.4", "10.0.0.0/8"}));
   EXPECT_EQ(egress.deny, (std::vector<std::string>{"0.0.0.0/0"}));
   EXPECT_FALSE(request.network.is_public);
   EXPECT_EQ(request.network.mask_host, "localhost:${PORT}");

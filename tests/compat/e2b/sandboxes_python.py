@@ -8,7 +8,7 @@ import unittest
 import urllib.error
 import urllib.request
 
-from e2b import (AuthenticationException, CommandExitException, NotFoundException, PtySize, RateLimitException, Sandbox,
+from e2b import (ALL_TRAFFIC, AuthenticationException, CommandExitException, NotFoundException, PtySize, RateLimitException, Sandbox,
                  SandboxException, SandboxQuery, SandboxState, TimeoutException)
 
 NEW = tuple(map(int, importlib.metadata.version("e2b").split(".")[:2])) >= (2, 51)
@@ -221,6 +221,11 @@ class Control(Case):
         if NEW:
             found = all_of(Sandbox.list(query=SandboxQuery(metadata=odd, started_after=begin, template="base"), order="asc", limit=1))
             self.assertEqual([each.sandbox_id for each in found], boxes)
+
+    def test_its_network_is_shown_as_it_was_given(self):
+        box = self.create(network={"allow_out": ["1.1.1.1", "8.8.8.0/24"], "deny_out": [ALL_TRAFFIC]})
+        network = box.get_info().network
+        self.assertEqual((network["allow_out"], network["deny_out"]), (["1.1.1.1", "8.8.8.0/24"], [ALL_TRAFFIC]))
 
     def test_a_sandbox_without_a_token(self):
         box = self.create(secure=False)
