@@ -7,6 +7,7 @@
 
 #include "e2b/answers.h"
 #include "e2b/birth.h"
+#include "e2b/idempotency.h"
 #include "e2b/keeper.h"
 #include "e2b/kept_images.h"
 #include "e2b/pause.h"
@@ -39,6 +40,7 @@ struct Api::State {
         server(router()) {
     index_templates(core.templates);
     index_pools(core.pools);
+    index_idempotency_keys(core.sandboxes);
     keeper.add_to(parts.manager);
     core.listen();
   }

@@ -5,6 +5,7 @@
 #include "controllers/blueprint.h"
 #include "e2b/answers.h"
 #include "e2b/birth.h"
+#include "e2b/idempotency.h"
 #include "e2b/kept_images.h"
 #include "e2b/routes.h"
 #include "e2b/template_reference.h"
@@ -41,7 +42,8 @@ Birth birth_of(const Core& core, const tenants::KeyHolder& holder, const CreateR
   return birth;
 }
 
-http::Response create(Core& core, KeptImages& images, const Call& call, Generation generation) {
+http::Response create_new(Core& core, KeptImages& images, const Call& call, Generation generation,
+                          const std::optional<IdempotencyKey>& key) {
   const CreateRequest request = parse_create(call.body(), generation);
   check_timeout(call.holder, request.timeout_seconds);
   if (core.parts.reach == nullptr && !request.network.egress.is_open())
@@ -54,9 +56,21 @@ http::Response create(Core& core, KeptImages& images, const Call& call, Generati
   check_size(core, call.holder, *sandbox_template);
   core.rates.admit(call.holder);
   const std::shared_ptr<Census::Place> place(new Census::Place(core.census.admit(call.holder)));
-  const Object made = give_birth(core, birth_of(core, call.holder, request, sandbox_template));
+  Birth birth = birth_of(core, call.holder, request, sandbox_template);
+  if (key) put_idempotency_key(*key, birth.marks);
+  const Object made = give_birth(core, birth);
   core.sandbox_waits.keep_until(version_number(*made), place);
   return answer_json(201, sandbox_answer(core, *made));
+}
+
+http::Response create(Core& core, KeptImages& images, const Call& call, Generation generation) {
+  const auto key = parse_idempotency_key(call.request);
+  if (!key) return create_new(core, images, call, generation, key);
+  // Of two at once the second finds what the first one made.
+  const auto turn = core.turns.take(turn_of(call.holder.ns, *key));
+  if (const Object made = find_repeated(core, call.holder.ns, *key))
+    return answer_json(201, sandbox_answer(core, *made));
+  return create_new(core, images, call, generation, key);
 }
 
 }  // namespace

@@ -20,6 +20,8 @@ inline constexpr std::string_view kEnvironmentAnnotation = "hearth.dev/environme
 inline constexpr std::string_view kImagesAnnotation = "hearth.dev/images";
 // "true" or "false", if the user said so.
 inline constexpr std::string_view kInternetAnnotation = "hearth.dev/internet-access";
+// "KEY HASH": the Idempotency-Key of the request that made it, and what that asked for.
+inline constexpr std::string_view kIdempotencyAnnotation = "hearth.dev/idempotency-key";
 
 // --- On SandboxTemplates.
 

@@ -243,8 +243,9 @@ class World {
   }
 
   Answer ask(std::string_view method, std::string_view target, std::string_view body = {},
-             const std::optional<std::string>& key = {}) {
+             const std::optional<std::string>& key = {}, http::Headers headers = {}) {
     http::Request request;
+    request.headers = std::move(headers);
     request.method = method;
     request.target = target;
     const auto question = std::min(target.find('?'), target.size());

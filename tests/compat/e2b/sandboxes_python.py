@@ -1,6 +1,7 @@
 """What a user of E2B's Python SDK does with sandboxes, and what comes back. Run by engine_test.py, on two generations."""
 import datetime
 import importlib.metadata
+import inspect
 import os
 import threading
 import time
@@ -221,6 +222,14 @@ class Control(Case):
         if NEW:
             found = all_of(Sandbox.list(query=SandboxQuery(metadata=odd, started_after=begin, template="base"), order="asc", limit=1))
             self.assertEqual([each.sandbox_id for each in found], boxes)
+
+    @unittest.skipUnless("idempotency_key" in inspect.signature(Sandbox.create).parameters, "needs a newer SDK")
+    def test_a_create_that_is_repeated(self):
+        key = f"key-{RUN}"
+        box = self.create(idempotency_key=key)
+        self.assertEqual(self.create(idempotency_key=key).sandbox_id, box.sandbox_id)
+        with self.assertRaises(SandboxException):
+            self.create(idempotency_key=key, metadata={"another": "request"})
 
     def test_its_network_is_shown_as_it_was_given(self):
         box = self.create(network={"allow_out": ["1.1.1.1", "8.8.8.0/24"], "deny_out": [ALL_TRAFFIC]})
