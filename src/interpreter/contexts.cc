@@ -46,7 +46,7 @@ std::string default_directory(const guest::Core& core) {
 }  // namespace
 
 Contexts::Contexts(guest::Core& core) : core_(core) {
-  default_for("python");
+  for (const char* language : {"python", "javascript"}) default_for(language);
 }
 
 Contexts::~Contexts() {

@@ -16,7 +16,7 @@ namespace hearth::interpreter {
 
 class Contexts {
  public:
-  // Python's default context is there from the start, its kernel is not.
+  // Default contexts of Python and JavaScript are there from the start, their kernels are not.
   explicit Contexts(guest::Core& core);
   Contexts(const Contexts&) = delete;
   Contexts& operator=(const Contexts&) = delete;

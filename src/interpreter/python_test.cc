@@ -39,6 +39,10 @@ TEST_F(Python, GivesListsAndDictsAsJsonToo) {
 
   EXPECT_EQ(executed.result_field("text"), "{'a': [1, 2.5, None], 3: nan}");
   EXPECT_EQ(executed.result_field("json"), R"({"a":[1,2.5E0,null],"3":null})");
+  EXPECT_EQ(run("{1: 'a', 0: 'b', (1, 2): 'c'}").result_field("json"),
+            R"~({"1":"a","0":"b","(1, 2)":"c"})~");
+  EXPECT_EQ(run("{True: 'a', None: 'b', (): 'c'}").result_field("json"),
+            R"~({"true":"a","null":"b","()":"c"})~");
   EXPECT_EQ(run("[object()]").result_field("json"), "");
   EXPECT_EQ(text("list(range(30))").find("[0,\n 1,\n 2,"), 0U);
   EXPECT_EQ(run("a = []; a.append(a); a").result_field("text"), "[[...]]");

@@ -82,11 +82,13 @@ TEST_F(Wire, TakesExplicitNulls) {
             "1");
 }
 
-TEST_F(Wire, ListsPythonFromTheStart) {
+TEST_F(Wire, ListsPythonAndJavaScriptFromTheStart) {
   const http::Response response = guest_.ask("GET", "/contexts");
 
   EXPECT_EQ(response.status, 200U);
-  EXPECT_NE(response.body.find(R"("language":"python")"), std::string::npos);
+  const std::size_t python = response.body.find(R"("language":"python")");
+  EXPECT_NE(python, std::string::npos);
+  EXPECT_NE(response.body.find(R"("language":"javascript")", python), std::string::npos);
 }
 
 TEST_F(Wire, RefusesInPlainText) {

@@ -43,6 +43,11 @@ class Cells(unittest.TestCase):
         self.assertEqual(self.box.run_code(code, envs={"ONE": "1"}).text, "1")
         self.assertFalse(self.box.run_code(code).text)
 
+    def test_contexts_from_the_start(self):
+        box = Sandbox.create(timeout=60)
+        self.addCleanup(box.kill)
+        self.assertEqual([each.language for each in box.list_code_contexts()], ["python", "javascript"])
+
     def test_contexts(self):
         context = self.box.create_code_context(cwd="/tmp")
         self.box.run_code("here = 1", context=context)

@@ -202,8 +202,10 @@ def clean(value, depth):
 def key_text(key):
     if isinstance(key, str):
         return key
-    if key is None or isinstance(key, (bool, int, float)):
-        return {None: "null", True: "true", False: "false"}.get(key) or str(key)
+    if key is None:
+        return "null"
+    if isinstance(key, bool):  # before numbers: 1 == True
+        return "true" if key else "false"
     return key.isoformat() if hasattr(key, "isoformat") else str(key)
 
 
