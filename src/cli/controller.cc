@@ -321,6 +321,7 @@ int controller(const ControllerOptions& options) {
                          .manager = fleet.manager(),
                          .allocator = fleet.allocator(),
                          .reach = nullptr,
+                         .tokens = tenants::SandboxTokens(tenants::load_token_seed(api)),
                          .clock = clock,
                          .metrics = registry};
     door.emplace(options, parts, fleet);

@@ -16,7 +16,6 @@
 #include "pki/authority.h"
 #include "reconcile/manager.h"
 #include "tenants/api_keys.h"
-#include "tenants/sandbox_tokens.h"
 
 namespace hearth::cli {
 namespace {
@@ -63,14 +62,13 @@ struct E2bEndpoint::State {
   State(const E2bParts& given, E2bEndpointOptions wanted)
       : parts(given),
         options(std::move(wanted)),
-        tokens(tenants::load_token_seed(parts.client)),
         keys(parts.client, parts.clock),
         api({.client = parts.client,
              .manager = parts.manager,
              .allocator = parts.allocator,
              .reach = parts.reach,
              .keys = keys,
-             .tokens = tokens,
+             .tokens = parts.tokens,
              .clock = parts.clock,
              .metrics = parts.metrics,
              .wrote = [this](const model::Json& sandbox) { gate.learn(sandbox); },
@@ -89,8 +87,8 @@ struct E2bEndpoint::State {
       api.ask(std::move(request), std::move(answer));
     };
     made.reach = parts.reach;
-    made.envd_token = [this](const model::Key& key) { return tokens.envd_token(key); };
-    made.traffic_token = [this](const model::Key& key) { return tokens.traffic_token(key); };
+    made.envd_token = [this](const model::Key& key) { return parts.tokens.envd_token(key); };
+    made.traffic_token = [this](const model::Key& key) { return parts.tokens.traffic_token(key); };
     made.key_owner = [this](std::string_view key) -> gateway::KeyOwner {
       const auto holder = keys.find(key);
       if (!holder) return {};
@@ -125,7 +123,6 @@ struct E2bEndpoint::State {
 
   const E2bParts parts;
   E2bEndpointOptions options;
-  const tenants::SandboxTokens tokens;
   tenants::ApiKeys keys;
   e2b::Api api;
   std::optional<gateway::AccessLog> access_log;

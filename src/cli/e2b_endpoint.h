@@ -10,6 +10,7 @@
 #include "client/client.h"
 #include "gateway/access_log.h"
 #include "tenants/default_templates.h"
+#include "tenants/sandbox_tokens.h"
 
 namespace hearth::metrics {
 class Registry;
@@ -41,6 +42,7 @@ struct E2bParts {
   reconcile::Manager& manager;  // its caches have not been started
   pool::Allocator* allocator = nullptr;
   pool::Reach* reach = nullptr;
+  tenants::SandboxTokens tokens;
   const Clock& clock;
   metrics::Registry& metrics;
 };

@@ -71,9 +71,8 @@ controllers::FleetOptions make_fleet_options(const std::string& node, pool::Outf
 
 // Sandboxes of the E2B API are made with its variables and their token.
 std::function<void(const model::Json&, runtime::SandboxSpec&)> make_dresser(
-    client::Client& client) {
-  return [tokens = tenants::SandboxTokens(tenants::load_token_seed(client))](
-             const model::Json& pod, runtime::SandboxSpec& spec) {
+    const tenants::SandboxTokens& tokens) {
+  return [tokens](const model::Json& pod, runtime::SandboxSpec& spec) {
     const std::optional<model::Owner> owner = model::controller_of(pod);
     if (!owner || owner->kind != "Sandbox") return;
     for (std::string& variable :
@@ -96,14 +95,16 @@ struct KubeEndpoint::State {
     server->start();
     if (!options.has_sandboxes) return;
     node::AgentOptions agent_options = make_agent_options(options);
-    if (options.e2b) agent_options.dress = make_dresser(server->client());
+    std::optional<tenants::SandboxTokens> tokens;
+    if (options.e2b) tokens.emplace(tenants::load_token_seed(server->client()));
+    if (tokens) agent_options.dress = make_dresser(*tokens);
     agent.emplace(server->client(), agent_options);
     agent->start();
     fleet.emplace(server->client(), clock, options.metrics ? *options.metrics : unseen,
                   make_fleet_options(agent_options.node_name, agent->reach()));
     // Caches know of everybody who listens before they start, and end before those do.
     OnFailure undo([this] { stop(); });
-    if (options.e2b) add_e2b(std::move(*options.e2b), options.metrics);
+    if (tokens) add_e2b(std::move(*options.e2b), *tokens, options.metrics);
     fleet->start_caches();
     fleet->start_controllers();
     if (e2b) e2b->start();
@@ -113,13 +114,15 @@ struct KubeEndpoint::State {
   State& operator=(const State&) = delete;
   ~State() { stop(); }
 
-  void add_e2b(E2bEndpointOptions options, metrics::Registry* registry) {
+  void add_e2b(E2bEndpointOptions options, const tenants::SandboxTokens& tokens,
+               metrics::Registry* registry) {
     options.folder = engine_dir;
     options.keeps_first_key = true;
     e2b.emplace(E2bParts{.client = server->client(),
                          .manager = fleet->manager(),
                          .allocator = fleet->allocator(),
                          .reach = &agent->reach(),
+                         .tokens = tokens,
                          .clock = clock,
                          .metrics = registry ? *registry : unseen},
                 std::move(options));

@@ -119,10 +119,7 @@ void Core::tell_deleted(const Json& last) const {
 
 void Core::settle(const Json& written) {
   tell(written);
-  const auto is_shown = [&](const Json* object) {
-    return object != nullptr && is_at_least(*object, model::resource_version_of(written));
-  };
-  sandbox_waits.until(model::key_of(written), is_shown, options.settle_patience);
+  sandbox_waits.until(model::key_of(written), has_version_of(written), options.settle_patience);
 }
 
 void Core::announce(const Json& written) {

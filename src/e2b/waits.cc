@@ -9,27 +9,17 @@
 #include "net/workers.h"
 
 namespace hearth::e2b {
-namespace {
 
-std::uint64_t number_in(std::string_view text) {
+std::uint64_t version_number(const model::Json& object) {
+  const std::string_view text = model::resource_version_of(object);
   std::uint64_t number = 0;
   std::from_chars(text.data(), text.data() + text.size(), number);
   return number;
 }
 
-}  // namespace
-
-bool is_at_least(const model::Json& object, std::string_view resource_version) {
-  return version_number(object) >= number_in(resource_version);
-}
-
-std::uint64_t version_number(const model::Json& object) {
-  return number_in(model::resource_version_of(object));
-}
-
 IsSo has_version_of(const model::Json& written) {
-  return [version = std::string(model::resource_version_of(written))](const model::Json* object) {
-    return object != nullptr && is_at_least(*object, version);
+  return [version = version_number(written)](const model::Json* object) {
+    return object != nullptr && version_number(*object) >= version;
   };
 }
 

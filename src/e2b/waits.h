@@ -24,7 +24,6 @@ using IsSo = std::function<bool(const model::Json* object)>;
 
 // The version that a write gave, or a later one.
 IsSo has_version_of(const model::Json& written);
-bool is_at_least(const model::Json& object, std::string_view resource_version);
 // Versions are numbers that rise; 0 for what is none.
 std::uint64_t version_number(const model::Json& object);
 
