@@ -68,6 +68,21 @@ Kit node_kit() {
       .signal_again = 500ms};
 }
 
+// The launcher of sources seeks in what it runs: a file, which has lost its name by then. It is
+// told of interrupts; a signal would end it. Classes are compiled for one run: the fast compiler is
+// enough.
+constexpr std::string_view kJavaStart =
+    R"(trap '' INT; f=$(mktemp) && exec 3<&0 0</dev/null 4<>"$f" && rm "$f" &&
+printf %s "$1" >&4 && exec java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto \
+  --add-modules jdk.jshell --add-opens java.base/java.io=ALL-UNNAMED --source 11 /proc/self/fd/4)";
+
+Kit java_kit() {
+  return {.program = "java",
+          .command = {"/bin/sh", "-c", std::string(kJavaStart), "hearth",
+                      std::string(driver_text("java_driver"))},
+          .signal_again = 500ms};
+}
+
 Kit bash_kit() {
   // Each interrupt leaves one function: it is repeated quickly.
   return {.program = "bash",
@@ -112,8 +127,9 @@ Kit kit_for(const std::string& language) {
   if (language == "python") return python_kit();
   if (language == "javascript" || language == "typescript") return node_kit();
   if (language == "bash") return bash_kit();
-  fail(Code::invalid, "'{}' is not supported: there are python, javascript, typescript and bash",
-       language);
+  if (language == "java") return java_kit();
+  fail(Code::invalid,
+       "'{}' is not supported: there are python, javascript, typescript, bash and java", language);
 }
 
 std::string frame_of(const Cell& cell) {

@@ -110,7 +110,7 @@ TEST_F(Wire, RefusesInPlainText) {
   expect(execute(R"({"code":1})"), 400, "'code' is no text");
   expect(execute(cell("1", R"("env_vars":{"A":1})")), 400, "'A'");
   expect(execute(cell("1", R"("env_vars":{"A=B":"1"})")), 400, "'A=B'");
-  expect(guest_.ask("POST", "/contexts", R"({"language":"java"})"), 500, "'java'");
+  expect(guest_.ask("POST", "/contexts", R"({"language":"cobol"})"), 500, "'cobol'");
   expect(guest_.ask("POST", "/contexts", R"({"cwd":"/not/there"})"), 500, "'/not/there'");
   expect(guest_.ask("DELETE", "/contexts/abc"), 404, "Context abc not found");
   expect(guest_.ask("POST", "/contexts/abc/restart"), 404, "Context abc not found");

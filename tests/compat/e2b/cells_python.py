@@ -69,6 +69,13 @@ class Cells(unittest.TestCase):
         self.assertEqual("".join(self.box.run_code("echo $x", language="bash").logs.stdout), "1\n")
         self.assertEqual(self.box.run_code("6 * 7", language="js").text, "42")
 
+    def test_java(self):
+        if self.box.commands.run("java --list-modules | grep -q jdk.jshell && echo yes || true").stdout != "yes\n":
+            self.skipTest("needs a JDK on this machine: sandboxes of the image host have its programs")
+        run = self.box.run_code('int x = 20; System.out.println("out"); x * 2 + 2', language="java")
+        self.assertEqual((run.text, "".join(run.logs.stdout), "".join(run.logs.stderr)), ("42", "out\n", ""))
+        self.assertEqual(self.box.run_code("x / 0", language="java").error.name, "ArithmeticException")
+
     def test_variables_survive_a_pause(self):
         box = Sandbox.create(timeout=120)
         self.addCleanup(box.kill)
