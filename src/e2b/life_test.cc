@@ -27,6 +27,7 @@ TEST(E2bLists, ShowWhatTheTeamHas) {
   EXPECT_EQ(model::text_at(entry, {"state"}), "running");
   EXPECT_EQ(model::number_at(entry, {"cpuCount"}), 2);
   EXPECT_EQ(model::number_at(entry, {"memoryMB"}), 512);
+  EXPECT_EQ(model::number_at(entry, {"diskSizeMB"}), 512);
   EXPECT_EQ(model::to_text(entry.at("metadata")), R"({"a":"b"})");
   EXPECT_EQ(ids_of(world.ask("GET", "/sandboxes")), (std::vector<std::string>{member}));
   EXPECT_EQ(ids_of(world.ask("GET", "/v2/sandboxes", "", world.blue)),

@@ -50,7 +50,8 @@ Size size_of(const Core& core, const Json& object) {
   size.cpu_millis = cpu ? cpu->thousandths() : 0;
   size.cpu_count = cpu ? std::max<std::int64_t>(cpu->units(), 1) : core.options.cpu_count;
   size.memory_mib = mib_of(limit_of(object, "memory"), core.options.memory_mib);
-  size.disk_mib = mib_of(limit_of(object, "ephemeral-storage"), 0);
+  // Without a disk of its own what it writes is memory.
+  size.disk_mib = mib_of(limit_of(object, "ephemeral-storage"), size.memory_mib);
   return size;
 }
 
