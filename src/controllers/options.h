@@ -1,10 +1,12 @@
 // What people may set about the controllers: the flags of agent-sandbox-controller, and ours.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "model/json.h"
 
 namespace hearth::controllers {
 
@@ -38,6 +40,9 @@ struct Options {
   bool caches_by_label = false;
   // The node that pods are bound to as they are made; empty: a scheduler does it.
   std::string node;
+  // Whether that node takes the pod; one that it does not is left to the scheduler, who says why.
+  // None: it takes all.
+  std::function<bool(const model::Json& pod)> gives_place = {};
   // The image that pods get their guest from (pod_guest.h); empty: they get none.
   std::string guest_image;
 };

@@ -20,7 +20,7 @@ Json sandbox_of(std::string_view pod_template, std::string_view annotations = "{
 }
 
 Json pod_of(const Json& sandbox, std::string_view image = kImage) {
-  Json pod = new_pod(sandbox, "");
+  Json pod = new_pod(sandbox);
   add_guest(pod, sandbox, image);
   return pod;
 }
@@ -38,7 +38,7 @@ std::string command_of(const Json& pod) {
 }
 
 void expect_alone(const Json& sandbox) {
-  EXPECT_TRUE(model::is_same(pod_of(sandbox), new_pod(sandbox, "")))
+  EXPECT_TRUE(model::is_same(pod_of(sandbox), new_pod(sandbox)))
       << model::to_pretty_text(pod_of(sandbox));
 }
 
@@ -139,7 +139,7 @@ TEST(PodGuest, BearsWhatNoServerWouldTake) {
 
 TEST(PodGuest, NeedsAnImage) {
   const Json sandbox = with_container("{name: main, image: i}");
-  EXPECT_TRUE(model::is_same(pod_of(sandbox, ""), new_pod(sandbox, "")));
+  EXPECT_TRUE(model::is_same(pod_of(sandbox, ""), new_pod(sandbox)));
 }
 
 // With a controller that gives guests, and then with one that gives none, or another.

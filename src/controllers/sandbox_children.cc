@@ -45,6 +45,13 @@ void remove(client::Client& client, const client::ResourceId& kind, const Json& 
   }
 }
 
+// A write less than a scheduler's binding.
+void choose_node(Json& pod, const Options& options) {
+  if (options.node.empty() || !model::text_at(pod, {"spec", "nodeName"}).empty()) return;
+  if (options.gives_place && !options.gives_place(pod)) return;
+  model::make_object_at(pod, {"spec"})["nodeName"] = options.node;
+}
+
 }  // namespace
 
 void SandboxPass::keep_volumes() {
@@ -162,8 +169,9 @@ Object SandboxPass::keep_metadata(const Object& pod, bool is_owned) {
 }
 
 Object SandboxPass::create_pod() {
-  Json pod = new_pod(*sandbox_, tools_.options.node);
+  Json pod = new_pod(*sandbox_);
   add_guest(pod, *sandbox_, tools_.options.guest_image);
+  choose_node(pod, tools_.options);
   try {
     const Object created = tools_.pods.remember(
         tools_.client.create(client::kPods, std::move(pod), {.manager = kSandboxManager}));

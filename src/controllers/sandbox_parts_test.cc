@@ -49,8 +49,7 @@ TEST(NewPod, HasTheTemplatesSpecAndOurMarks) {
   const Json made = new_pod(sandbox(R"(
     podTemplate:
       metadata: {labels: {team: a, app: b}, annotations: {note: x}}
-      spec: {containers: [{name: main, image: i}]})"),
-                            "");
+      spec: {containers: [{name: main, image: i}]})"));
 
   expect_same(made, R"(
     apiVersion: v1
@@ -82,8 +81,7 @@ TEST(NewPod, GetsNoReservedKeyFromItsTemplateOrFromLabelsOfAStandaloneSandbox) {
       spec: {containers: []})",
                                     "{labels: {agents.x-k8s.io/warm-pool-sandbox: p, "
                                     "agents.x-k8s.io/sandbox-template-ref-hash: h, "
-                                    "agents.x-k8s.io/claim-uid: c}}"),
-                            "");
+                                    "agents.x-k8s.io/claim-uid: c}}"));
 
   expect_same(made.at("metadata").at("labels"),
               "{agents.x-k8s.iox/fine: z, agents.x-k8s.io/sandbox-name-hash: 374de8f5}");
@@ -102,27 +100,19 @@ Json owned_by(std::string_view kind, std::string_view version = "v1beta1") {
 
 TEST(NewPod, CarriesTheLabelsThatItsSandboxsOwnerGives) {
   expect_same(
-      new_pod(owned_by("SandboxWarmPool"), "").at("metadata").at("labels"),
+      new_pod(owned_by("SandboxWarmPool")).at("metadata").at("labels"),
       "{agents.x-k8s.io/sandbox-name-hash: 374de8f5, agents.x-k8s.io/warm-pool-sandbox: p,"
       " agents.x-k8s.io/sandbox-template-ref-hash: h, agents.x-k8s.io/created-by: unknown}");
   expect_same(
-      new_pod(owned_by("SandboxClaim", "v1alpha1"), "").at("metadata").at("labels"),
+      new_pod(owned_by("SandboxClaim", "v1alpha1")).at("metadata").at("labels"),
       "{agents.x-k8s.io/sandbox-name-hash: 374de8f5, agents.x-k8s.io/claim-uid: c,"
       " agents.x-k8s.io/sandbox-template-ref-hash: h, agents.x-k8s.io/created-by: unknown}");
-}
-
-TEST(NewPod, IsBoundToTheNodeUnlessTheTemplateChose) {
-  const Json free = sandbox("{podTemplate: {spec: {containers: []}}}");
-  const Json bound = sandbox("{podTemplate: {spec: {nodeName: mine, containers: []}}}");
-  EXPECT_EQ(model::text_at(new_pod(free, "here"), {"spec", "nodeName"}), "here");
-  EXPECT_EQ(model::text_at(new_pod(bound, "here"), {"spec", "nodeName"}), "mine");
 }
 
 TEST(NewPod, MountsItsClaimsInPlaceOfVolumesOfTheSameName) {
   const Json made = new_pod(sandbox(R"(
     podTemplate: {spec: {containers: [], volumes: [{name: work, emptyDir: {}}, {name: tmp, emptyDir: {}}]}}
-    volumeClaimTemplates: [{metadata: {name: work}, spec: {}}, {metadata: {name: data}, spec: {}}])"),
-                            "");
+    volumeClaimTemplates: [{metadata: {name: work}, spec: {}}, {metadata: {name: data}, spec: {}}])"));
   expect_same(made.at("spec").at("volumes"), R"(
     - {name: tmp, emptyDir: {}}
     - {name: work, persistentVolumeClaim: {claimName: work-my-sandbox}}
@@ -132,11 +122,11 @@ TEST(NewPod, MountsItsClaimsInPlaceOfVolumesOfTheSameName) {
 TEST(PodMetadata, OfANewPodNeedsNoRepair) {
   const Json owner = sandbox(
       "{podTemplate: {metadata: {labels: {a: b}, annotations: {c: d}}, spec: {containers: []}}}");
-  EXPECT_TRUE(pod_metadata_repair(new_pod(owner, ""), owner).is_null());
+  EXPECT_TRUE(pod_metadata_repair(new_pod(owner), owner).is_null());
   const Json bare = sandbox("{podTemplate: {spec: {containers: []}}}");
-  EXPECT_TRUE(pod_metadata_repair(new_pod(bare, ""), bare).is_null());
-  EXPECT_TRUE(pod_metadata_repair(new_pod(owned_by("SandboxClaim"), ""), owned_by("SandboxClaim"))
-                  .is_null());
+  EXPECT_TRUE(pod_metadata_repair(new_pod(bare), bare).is_null());
+  EXPECT_TRUE(
+      pod_metadata_repair(new_pod(owned_by("SandboxClaim")), owned_by("SandboxClaim")).is_null());
 }
 
 TEST(PodMetadata, FollowsTheTemplateAndLeavesWhatOthersWrote) {
@@ -183,7 +173,7 @@ TEST(PodMetadata, LosesReservedKeysThatAnOlderControllerLetThrough) {
 }
 
 TEST(PodMetadata, ChangesHandsWithItsSandbox) {
-  const Json warm = new_pod(owned_by("SandboxWarmPool"), "");
+  const Json warm = new_pod(owned_by("SandboxWarmPool"));
   Json claimed = owned_by("SandboxClaim");
   claimed.at("metadata").at("labels").as_object()[model::kCreatedByLabel] = "python-client";
 
@@ -193,7 +183,7 @@ TEST(PodMetadata, ChangesHandsWithItsSandbox) {
         agents.x-k8s.io/warm-pool-sandbox: null
         agents.x-k8s.io/claim-uid: c
         agents.x-k8s.io/created-by: python-client)");
-  expect_same(pod_metadata_repair(new_pod(claimed, ""), sandbox("{}")), R"(
+  expect_same(pod_metadata_repair(new_pod(claimed), sandbox("{}")), R"(
     metadata:
       labels:
         agents.x-k8s.io/claim-uid: null

@@ -226,13 +226,12 @@ std::string_view normalised_creator(std::string_view created_by) {
   return found == kKnown.end() ? "unknown" : *found;
 }
 
-Json new_pod(const Json& sandbox, std::string_view node) {
+Json new_pod(const Json& sandbox) {
   JsonObject spec;
   if (const JsonObject* given = model::object_at(sandbox, {"spec", "podTemplate", "spec"}))
     spec = *given;
   if (model::JsonArray volumes = volumes_of_pod(sandbox); !volumes.empty())
     spec["volumes"] = std::move(volumes);
-  if (!node.empty() && model::text_at(spec, {"nodeName"}).empty()) spec["nodeName"] = node;
 
   JsonObject pod{{"apiVersion", "v1"}, {"kind", "Pod"}};
   pod["metadata"] = new_metadata(sandbox);

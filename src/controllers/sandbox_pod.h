@@ -22,9 +22,8 @@ bool is_system_annotation(std::string_view key);
 // Clients that we know; "unknown" for others: it becomes a label of metrics.
 std::string_view normalised_creator(std::string_view created_by);
 
-// Named like the Sandbox and controlled by it. `node` is where it is bound to, unless the template
-// says so itself; empty: a scheduler decides.
-Json new_pod(const Json& sandbox, std::string_view node);
+// Named like the Sandbox and controlled by it.
+Json new_pod(const Json& sandbox);
 
 // The merge patch that brings metadata of an existing pod to where the Sandbox wants it, without
 // its owners; null when nothing differs.

@@ -350,5 +350,26 @@ TEST_F(SandboxNodeTest, PodsAreBoundAsTheyAreMade) {
   EXPECT_EQ(model::text_at(sandbox(), {"status", "serviceFQDN"}), "dev.default.svc.cluster.test");
 }
 
+TEST_F(SandboxNodeTest, ATemplateThatNamesANodeMeansIt) {
+  make_sandbox("{podTemplate: {spec: {nodeName: theirs, containers: [{name: main, image: i}]}}}");
+  pass();
+  EXPECT_EQ(model::text_at(pod(), {"spec", "nodeName"}), "theirs");
+}
+
+class SandboxFullNodeTest : public SandboxReconcilerTest {
+ protected:
+  SandboxFullNodeTest()
+      : SandboxReconcilerTest({.node = "n1", .gives_place = [](const Json& pod) {
+                                 return model::name_of(pod) != "dev";
+                               }}) {}
+};
+
+TEST_F(SandboxFullNodeTest, WhoHasNoPlaceIsLeftToTheScheduler) {
+  make_sandbox();
+  pass();
+  EXPECT_EQ(model::text_at(pod(), {"spec", "nodeName"}), "");
+  EXPECT_EQ(condition("Ready"), "False DependenciesNotReady: Pod exists with phase: Pending");
+}
+
 }  // namespace
 }  // namespace hearth::controllers

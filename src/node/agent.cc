@@ -11,6 +11,7 @@
 #include "node/reach.h"
 #include "node/refresher.h"
 #include "node/runtime_pool.h"
+#include "node/vacancy.h"
 #include "reconcile/controller.h"
 #include "reconcile/manager.h"
 
@@ -26,6 +27,12 @@ constexpr unsigned kBinders = 4;
 client::WatchCacheOptions pods_of(const std::string& node) {
   client::WatchCacheOptions options;
   options.field_selector = "spec.nodeName=" + node;
+  return options;
+}
+
+client::WatchCacheOptions only(const std::string& node) {
+  client::WatchCacheOptions options;
+  options.field_selector = "metadata.name=" + node;
   return options;
 }
 
@@ -109,8 +116,10 @@ struct Agent::State {
         controller(
             pods,
             {.name = "node-pods", .workers = given.workers, .queue = {.rank_of = ranks_in(cache)}}),
+        node(api, client::kNodes, only(given.node_name)),
+        vacancy(node, cache, clock, given.node_name),
         unbound(api, client::kPods, pods_of("")),
-        binder(api, {.unbound = unbound, .bound = cache}, events, given.node_name),
+        binder(api, unbound, vacancy, events, given.node_name),
         binding(
             binder,
             {.name = "node-binder", .workers = kBinders, .queue = {.rank_of = ranks_in(unbound)}}),
@@ -141,6 +150,8 @@ struct Agent::State {
   Pods pods;
   Refresher refresher;
   reconcile::Controller controller;
+  client::WatchCache node;
+  Vacancy vacancy;
   client::WatchCache unbound;
   Binder binder;
   reconcile::Controller binding;
@@ -160,8 +171,12 @@ void Agent::start() {
   state_->reporter.start();
   state_->storage.provisioner.furnish();
   state_->cache.start();
-  if (state_->options.binds) state_->unbound.start();
-  if (!state_->cache.wait_synced(kSyncPatience))
+  if (state_->options.binds) {
+    state_->node.start();
+    state_->unbound.start();
+  }
+  if (!state_->cache.wait_synced(kSyncPatience) ||
+      (state_->options.binds && !state_->node.wait_synced(kSyncPatience)))
     fail(Code::timeout, "the pods of node '{}' could not be listed within a minute",
          state_->options.node_name);
   state_->storage.manager.start_caches(kSyncPatience);
@@ -173,6 +188,10 @@ void Agent::start() {
   if (state_->options.binds) state_->binding.start();
 }
 
+bool Agent::gives_place(const model::Json& pod) {
+  return !is_left_to_others(pod) && state_->vacancy.take(pod).empty();
+}
+
 pool::Reach& Agent::reach() {
   return state_->reach;
 }
@@ -182,6 +201,7 @@ void Agent::stop() {
   state_->storage.manager.stop();
   state_->binding.stop();
   state_->unbound.stop();
+  state_->node.stop();
   state_->controller.stop();
   state_->refresher.stop();
   state_->network.stop();

@@ -51,6 +51,9 @@ class Agent {
   // Idempotent. Sandboxes live on.
   void stop();
 
+  // For who binds a pod as it is made: whether it may, and has its place now. One that may not is
+  // made without a node, and the agent says why. Any thread, while the agent runs and binds.
+  bool gives_place(const model::Json& pod);
   // For front doors and controllers in the same process. Lives as long as the agent.
   pool::Reach& reach();
 

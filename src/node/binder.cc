@@ -21,10 +21,7 @@ constexpr Duration kLookAgain = std::chrono::seconds(2);
 bool is_for_us(const Json& pod) {
   if (model::is_deleting(pod) || !model::text_at(pod, {"spec", "nodeName"}).empty()) return false;
   if (is_terminal(model::text_at(pod, {"status", "phase"}))) return false;
-  const std::string_view scheduler = model::text_at(pod, {"spec", "schedulerName"});
-  if (!scheduler.empty() && scheduler != "default-scheduler") return false;
-  const auto* gates = model::array_at(pod, {"spec", "schedulingGates"});
-  return gates == nullptr || gates->empty();
+  return !is_left_to_others(pod);
 }
 
 // It is gone, or placed, or another has its name: the watch tells.
@@ -35,24 +32,15 @@ void ignore_late(const model::StatusError& error) {
 }  // namespace
 
 reconcile::Next Binder::reconcile(const model::Key& key) {
-  const client::Object pod = caches_.unbound.find(key.ns, key.name);
+  const client::Object pod = unbound_.find(key.ns, key.name);
   if (!pod || !is_for_us(*pod)) return reconcile::kWhenChanged;
-  const std::string why = why_not(*pod);
+  const std::string why = vacancy_.take(*pod);
   if (!why.empty()) {
     refuse(*pod, why);
     return kLookAgain;
   }
   bind(*pod);
   return reconcile::kWhenChanged;
-}
-
-std::string Binder::why_not(const Json& pod) const {
-  const auto node = client_.find(client::kNodes, "", node_);
-  if (!node) return "node(s) were not found";
-  Resources used;
-  for (const client::Object& other : caches_.bound.list())
-    if (!is_terminal(model::text_at(*other, {"status", "phase"}))) used += requests_of(*other);
-  return node::why_not(pod, *node, used);
 }
 
 void Binder::bind(const Json& pod) {

@@ -26,12 +26,16 @@ std::optional<model::Quantity> quantity_at(const Json& value, model::Path path) 
   return number ? std::optional(model::Quantity::of(*number)) : std::nullopt;
 }
 
+// As the API server fills it in.
+std::optional<model::Quantity> request_of(const Json& container, std::string_view resource) {
+  if (auto request = quantity_at(container, {"resources", "requests", resource})) return request;
+  return quantity_at(container, {"resources", "limits", resource});
+}
+
 Resources asked(const Json& container) {
   Resources resources;
-  if (const auto cpu = quantity_at(container, {"resources", "requests", "cpu"}))
-    resources.cpu_millis = cpu->thousandths();
-  if (const auto memory = quantity_at(container, {"resources", "requests", "memory"}))
-    resources.memory_bytes = memory->units();
+  if (const auto cpu = request_of(container, "cpu")) resources.cpu_millis = cpu->thousandths();
+  if (const auto memory = request_of(container, "memory")) resources.memory_bytes = memory->units();
   return resources;
 }
 
@@ -107,12 +111,41 @@ bool is_selected(const Json& pod, const Json& node) {
   });
 }
 
+bool is_tolerated(const Json& taint, const Json& toleration) {
+  const std::string_view key = model::text_at(toleration, {"key"});
+  const std::string_view effect = model::text_at(toleration, {"effect"});
+  if (!effect.empty() && effect != model::text_at(taint, {"effect"})) return false;
+  if (!key.empty() && key != model::text_at(taint, {"key"})) return false;
+  if (model::text_at(toleration, {"operator"}) == "Exists") return true;
+  return !key.empty() && model::text_at(toleration, {"value"}) == model::text_at(taint, {"value"});
+}
+
+// Null for none. Preferences are no reason where there is one node.
+const Json* find_untolerated_taint(const Json& pod, const Json& node) {
+  const auto* taints = model::array_at(node, {"spec", "taints"});
+  if (taints == nullptr) return nullptr;
+  const auto* tolerations = model::array_at(pod, {"spec", "tolerations"});
+  for (const Json& taint : *taints) {
+    if (model::text_at(taint, {"effect"}) == "PreferNoSchedule") continue;
+    const auto tolerates = [&](const Json& each) { return is_tolerated(taint, each); };
+    if (tolerations == nullptr || std::ranges::none_of(*tolerations, tolerates)) return &taint;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 Resources& Resources::operator+=(const Resources& other) {
   cpu_millis += other.cpu_millis;
   memory_bytes += other.memory_bytes;
   pods += other.pods;
+  return *this;
+}
+
+Resources& Resources::operator-=(const Resources& other) {
+  cpu_millis -= other.cpu_millis;
+  memory_bytes -= other.memory_bytes;
+  pods -= other.pods;
   return *this;
 }
 
@@ -151,8 +184,18 @@ Resources allocatable_of(const Json& node) {
   return resources;
 }
 
+bool is_left_to_others(const Json& pod) {
+  const std::string_view scheduler = model::text_at(pod, {"spec", "schedulerName"});
+  if (!scheduler.empty() && scheduler != "default-scheduler") return true;
+  const auto* gates = model::array_at(pod, {"spec", "schedulingGates"});
+  return gates != nullptr && !gates->empty();
+}
+
 std::string why_not(const Json& pod, const Json& node, const Resources& used) {
   if (model::is_true_at(node, {"spec", "unschedulable"})) return "node(s) were unschedulable";
+  if (const Json* taint = find_untolerated_taint(pod, node))
+    return fmt::format("node(s) had untolerated taint {{{}: {}}}", model::text_at(*taint, {"key"}),
+                       model::text_at(*taint, {"value"}));
   if (!is_selected(pod, node)) return kOtherNode;
   const Resources there = allocatable_of(node);
   const Resources wanted = requests_of(pod);

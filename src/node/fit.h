@@ -16,12 +16,17 @@ struct Resources {
   std::int64_t pods = 0;
 
   Resources& operator+=(const Resources& other);
+  Resources& operator-=(const Resources& other);
 };
 
 // The larger of its containers together and each of its init containers; sidecars count with
-// both. What it asks for that is no quantity counts for nothing.
+// both. A limit is asked for, too, unless it says otherwise. What is no quantity counts for
+// nothing.
 Resources requests_of(const model::Json& pod);
 Resources allocatable_of(const model::Json& node);
+
+// Whether it waits for somebody else's word: another scheduler's, or the end of its gates.
+bool is_left_to_others(const model::Json& pod);
 
 // Empty: it fits. Otherwise a scheduler's words, without the count of nodes: "Insufficient cpu",
 // "node(s) didn't match Pod's node affinity/selector".

@@ -45,6 +45,38 @@ TEST(Fit, WhatIsThereIsGivenOnce) {
   EXPECT_EQ(why_not(asking("no quantity", "{}"), node(), {}), "");
 }
 
+TEST(Fit, ALimitIsAskedForUnlessTheRequestSaysLess) {
+  const Json pod = json(R"({"spec":{"containers":[
+      {"resources":{"limits":{"cpu":"1","memory":"1Mi"}}},
+      {"resources":{"limits":{"cpu":"1"},"requests":{"cpu":"100m"}}}]}})");
+  EXPECT_EQ(requests_of(pod).cpu_millis, 1100);
+  EXPECT_EQ(requests_of(pod).memory_bytes, 1 << 20);
+}
+
+TEST(Fit, ATaintIsForThoseWhoTolerateIt) {
+  Json closed = node();
+  model::make_object_at(closed, {"spec"})["taints"] = json(
+      R"([{"key":"soft","effect":"PreferNoSchedule"},{"key":"gpu","value":"a100","effect":"NoSchedule"}])");
+  const auto with = [&](const std::string& tolerations) {
+    return why_not(json(R"({"spec":{"tolerations":[)" + tolerations + "]}}"), closed, {});
+  };
+  const std::string refused = "node(s) had untolerated taint {gpu: a100}";
+  EXPECT_EQ(with(""), refused);
+  EXPECT_EQ(with(R"({"key":"gpu","value":"h100"})"), refused);
+  EXPECT_EQ(with(R"({"key":"gpu","operator":"Exists","effect":"NoExecute"})"), refused);
+  EXPECT_EQ(with(R"({"value":"a100"})"), refused) << "only Exists is for all keys";
+  EXPECT_EQ(with(R"({"key":"gpu","value":"a100","effect":"NoSchedule"})"), "");
+  EXPECT_EQ(with(R"({"key":"gpu","operator":"Exists"})"), "");
+  EXPECT_EQ(with(R"({"operator":"Exists"})"), "");
+}
+
+TEST(Fit, SomeWaitForAnothersWord) {
+  EXPECT_FALSE(is_left_to_others(json(R"({"spec":{"schedulerName":"default-scheduler"}})")));
+  EXPECT_FALSE(is_left_to_others(json(R"({"spec":{"schedulingGates":[]}})")));
+  EXPECT_TRUE(is_left_to_others(json(R"({"spec":{"schedulerName":"mine"}})")));
+  EXPECT_TRUE(is_left_to_others(json(R"({"spec":{"schedulingGates":[{"name":"g"}]}})")));
+}
+
 TEST(Fit, SelectorsAndAffinity) {
   const auto fits = [](const std::string& spec) {
     return why_not(json(R"({"spec":)" + spec + "}"), node(), {}).empty();

@@ -31,7 +31,7 @@ struct NodeFacts {
   std::uint32_t cpus = 1;
   std::uint64_t memory_bytes = 0;
   std::uint64_t disk_bytes = 0;
-  std::uint32_t pods = 1000;
+  std::uint32_t pods = 16384;  // as many as there are network slots (network/network.h)
 };
 
 // Of this machine. Disks are those that `state_dir` is on.
