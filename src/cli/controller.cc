@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "cli/e2b_endpoint.h"
 #include "cli/listening.h"
+#include "cli/otlp.h"
 #include "cli/signals.h"
 #include "cli/verbs.h"
 #include "client/cluster_access.h"
@@ -300,10 +301,14 @@ int controller(const ControllerOptions& options) {
   client::Client& api = paced ? static_cast<client::Client&>(*paced) : http;
 
   const SystemClock clock;
+  const std::unique_ptr<tracing::Tracer> tracer =
+      options.tracing ? make_tracer(clock, "agent-sandbox-controller") : nullptr;
+  controllers::Options wanted = options.controllers;
+  wanted.tracer = tracer.get();
   metrics::Registry registry;
   const bool extensions = options.extensions ? *options.extensions : has_extensions(http);
   controllers::Fleet fleet(api, clock, registry,
-                           {.controllers = options.controllers, .extensions = extensions});
+                           {.controllers = std::move(wanted), .extensions = extensions});
   std::optional<reconcile::LeaderElection> election;
   if (options.leader_elect) {
     const std::string& ns = options.lease_namespace.empty() ? access.ns : options.lease_namespace;

@@ -42,7 +42,8 @@ struct ControllerOptions {
   std::string e2b_domain;
   WebhookFlags webhook;
   std::string access_log;  // a file, or "-"; empty: none
-  double api_qps = -1;     // not above 0: any
+  bool tracing = false;
+  double api_qps = -1;  // not above 0: any
   unsigned api_burst = 10;
   log::Level log_level = log::Level::info;
   log::Format log_format = log::Format::json;

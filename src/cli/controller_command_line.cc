@@ -101,6 +101,9 @@ class FleetFlags {
                   "an autoscaler may evict idle pods [true]");
     parser.option("--sandbox-write-behind-window", write_behind_, "TIME",
                   "for which writes of pod metadata are gathered [0]");
+    parser.option("--sandbox-transitional-status-window", status_window_, "TIME",
+                  "for which a status that is not ready yet waits for a better one [0]");
+    parser.toggle("--disable-sandbox-events", no_sandbox_events_, "no events of Sandboxes");
     parser.toggle("--disable-claim-events", no_events_, "no events of claims");
     parser.toggle("--disable-claim-observability-annotations", no_annotations_,
                   "no times of the claims' first moments");
@@ -134,6 +137,7 @@ class FleetFlags {
       if (!text.empty()) value = parse_bool(flag, text) != inverse;
     };
     toggle("--enable-warm-pool-eviction", eviction_, false, values_.warm_pool_eviction);
+    toggle("--disable-sandbox-events", no_sandbox_events_, true, values_.sandbox_events);
     toggle("--disable-claim-events", no_events_, true, values_.claim_events);
     toggle("--disable-claim-observability-annotations", no_annotations_, true,
            values_.claim_observability_annotations);
@@ -156,12 +160,14 @@ class FleetFlags {
     time("--sandbox-warm-pool-unschedulable-recheck-interval", recheck_, false,
          values_.unschedulable_recheck);
     time("--sandbox-write-behind-window", write_behind_, true, values_.write_behind);
+    time("--sandbox-transitional-status-window", status_window_, true,
+         values_.transitional_status_window);
   }
 
   controllers::Options values_;
   std::string extensions_, sandbox_workers_, claim_workers_, pool_workers_, template_workers_;
-  std::string batch_, replenish_, rate_, grace_, recheck_, write_behind_;
-  std::string eviction_, no_events_, no_annotations_, by_label_;
+  std::string batch_, replenish_, rate_, grace_, recheck_, write_behind_, status_window_;
+  std::string eviction_, no_sandbox_events_, no_events_, no_annotations_, by_label_;
 };
 
 // Of the conversion webhook.
@@ -231,8 +237,10 @@ class FlagsWithoutEffect {
 
  private:
   static constexpr std::array kToggles = {
-      "--separate-watch-connection", "--enable-tracing", "--enable-pprof",
-      "--enable-pprof-debug",        "--zap-devel",
+      "--separate-watch-connection",
+      "--enable-pprof",
+      "--enable-pprof-debug",
+      "--zap-devel",
   };
   static constexpr std::array kOptions = {
       "--api-connections",      "--pprof-block-profile-rate", "--pprof-mutex-profile-fraction",
@@ -264,7 +272,7 @@ void check_address(const char* flag, const std::string& address) {
 Order parse_controller(const CommandLine& given) {
   Parser parser(with_two_dashes(given));
   ControllerOptions options;
-  std::string leader_elect = "true", qps, burst, level, encoder;
+  std::string leader_elect = "true", tracing, qps, burst, level, encoder;
   parser.flag("--version", options.version_only, "print the version, and no more");
   parser.option("--kubeconfig", options.kubeconfig, "FILE",
                 "where the cluster is [KUBECONFIG, or the pod's account]");
@@ -282,6 +290,8 @@ Order parse_controller(const CommandLine& given) {
                 "what names of sandboxes' ports end in: PORT-ID.NAME");
   parser.option("--access-log", options.access_log, "FILE",
                 "a line of JSON for each request to that; -: to stdout [off]");
+  parser.toggle("--enable-tracing", tracing,
+                "send spans (OTLP, http/json) to OTEL_EXPORTER_OTLP_ENDPOINT [false]");
   parser.option("--kube-api-qps", qps, "N", "requests to the API in a second; -1: any [-1]");
   parser.option("--kube-api-burst", burst, "N", "of them at once [10]");
   parser.option("--zap-log-level", level, "LEVEL", "debug, info, error, or a number [info]");
@@ -294,6 +304,7 @@ Order parse_controller(const CommandLine& given) {
   webhook.finish(options);
   without.finish(options);
   options.leader_elect = parse_bool("--leader-elect", leader_elect);
+  if (!tracing.empty()) options.tracing = parse_bool("--enable-tracing", tracing);
   check_address("--metrics-bind-address", options.metrics_address);
   check_address("--health-probe-bind-address", options.health_address);
   check_address("--e2b-bind-address", options.e2b_address);

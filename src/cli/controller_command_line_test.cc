@@ -79,6 +79,9 @@ TEST(ControllerCommandLine, EveryFlagArrives) {
                                            "--cache-label-selectors",
                                            "--guest-image=example.test/guest:1",
                                            "--sandbox-write-behind-window=9ms",
+                                           "--sandbox-transitional-status-window=10ms",
+                                           "--disable-sandbox-events",
+                                           "--enable-tracing",
                                            "--disable-claim-events",
                                            "--disable-claim-observability-annotations=true",
                                            "--zap-log-level=debug",
@@ -110,8 +113,12 @@ TEST(ControllerCommandLine, EveryFlagArrives) {
   EXPECT_TRUE(of.caches_by_label);
   EXPECT_EQ(of.guest_image, "example.test/guest:1");
   EXPECT_EQ(of.write_behind, 9ms);
+  EXPECT_EQ(of.transitional_status_window, 10ms);
+  EXPECT_FALSE(of.sandbox_events);
   EXPECT_FALSE(of.claim_events);
   EXPECT_FALSE(of.claim_observability_annotations);
+  EXPECT_TRUE(options.tracing);
+  EXPECT_FALSE(parse({"--enable-tracing=false"}).tracing);
 }
 
 TEST(ControllerCommandLine, FlagsAreSpelledAsGoSpellsThem) {
@@ -123,10 +130,10 @@ TEST(ControllerCommandLine, FlagsAreSpelledAsGoSpellsThem) {
 
 TEST(ControllerCommandLine, WhatWeDoNotHaveIsTakenAndTold) {
   const ControllerOptions options =
-      parse({"--enable-pprof=false", "--enable-tracing", "--zap-time-encoding=iso8601",
+      parse({"--enable-pprof=false", "--enable-pprof-debug", "--zap-time-encoding=iso8601",
              "--api-connections", "4", "--zap-devel"});
-  EXPECT_EQ(options.without_effect,
-            (Words{"--enable-tracing", "--zap-devel", "--api-connections", "--zap-time-encoding"}));
+  EXPECT_EQ(options.without_effect, (Words{"--enable-pprof-debug", "--zap-devel",
+                                           "--api-connections", "--zap-time-encoding"}));
 }
 
 TEST(ControllerCommandLine, TheWebhookIsTheirs) {

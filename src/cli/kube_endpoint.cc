@@ -62,10 +62,12 @@ node::AgentOptions make_agent_options(const KubeEndpointOptions& options) {
   return made;
 }
 
-controllers::FleetOptions make_fleet_options(const std::string& node, node::Agent& agent) {
+controllers::FleetOptions make_fleet_options(const std::string& node, node::Agent& agent,
+                                             tracing::Tracer* tracer) {
   controllers::FleetOptions made;
   made.outfitter = &agent.reach();
   made.controllers = controllers::embedded_options(node);
+  made.controllers.tracer = tracer;
   made.controllers.gives_place = [&agent](const model::Json& pod) {
     return agent.gives_place(pod);
   };
@@ -104,7 +106,7 @@ struct KubeEndpoint::State {
     agent.emplace(server->client(), agent_options);
     agent->start();
     fleet.emplace(server->client(), clock, options.metrics ? *options.metrics : unseen,
-                  make_fleet_options(agent_options.node_name, *agent));
+                  make_fleet_options(agent_options.node_name, *agent, options.tracer));
     // Caches know of everybody who listens before they start, and end before those do.
     OnFailure undo([this] { stop(); });
     if (tokens) add_e2b(std::move(*options.e2b), *tokens, options.metrics);

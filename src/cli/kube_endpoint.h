@@ -12,6 +12,10 @@ namespace hearth::metrics {
 class Registry;
 }
 
+namespace hearth::tracing {
+class Tracer;
+}
+
 namespace hearth::cli {
 
 struct KubeEndpointOptions {
@@ -25,6 +29,7 @@ struct KubeEndpointOptions {
   bool has_network = true;                     // and whether they have one
   std::optional<E2bEndpointOptions> e2b = {};  // with them: the E2B API too
   metrics::Registry* metrics = nullptr;  // of the controllers; must not be asked once this is gone
+  tracing::Tracer* tracer = nullptr;     // of the controllers; must outlive this
 };
 
 class KubeEndpoint {

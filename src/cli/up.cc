@@ -16,6 +16,7 @@
 #include "cli/kube_endpoint.h"
 #include "cli/listening.h"
 #include "cli/metrics.h"
+#include "cli/otlp.h"
 #include "cli/runtime_process.h"
 #include "cli/signals.h"
 #include "cli/state_folder.h"
@@ -183,6 +184,9 @@ int up(const UpOptions& options) {
   const runtime::RuntimeClient watched(options.state_dir);
   tell_what_was_found(runtime, options.state_dir);
   tell_what_is_warm(runtime, options.warm);
+  const SystemClock clock;
+  const std::unique_ptr<tracing::Tracer> tracer =
+      options.tracing ? make_tracer(clock, "hearth") : nullptr;
   metrics::Registry numbers;
   auto api = std::make_unique<KubeEndpoint>(KubeEndpointOptions{.state_dir = options.state_dir,
                                                                 .listening = std::move(kube),
@@ -192,7 +196,8 @@ int up(const UpOptions& options) {
                                                                 .node_name = options.node_name,
                                                                 .has_network = options.network,
                                                                 .e2b = std::move(e2b),
-                                                                .metrics = &numbers});
+                                                                .metrics = &numbers,
+                                                                .tracer = tracer.get()});
   std::optional<MetricsEndpoint> endpoint;
   endpoint.emplace(std::move(metrics.socket), options.state_dir, started, numbers);
   const Endpoints endpoints{.kube = api->url(), .api = {}, .e2b = e2b_url, .metrics = metrics.url};

@@ -80,6 +80,9 @@ Order parse_up(const CommandLine& line) {
   parser.option("--node-name", options.node_name, "NAME",
                 "what this machine is called among Kubernetes nodes [the host's name]");
   parser.flag("--no-network", no_network, "sandboxes get no network at all");
+  parser.flag(
+      "--enable-tracing", options.tracing,
+      "send spans of the controllers to OTEL_EXPORTER_OTLP_ENDPOINT [http://localhost:4318]");
   parser.flag("--demo", options.demo, "make a first sandbox and show what it does");
   parser.refuse_words(parser.parse());
   options.state_dir = parser.state_dir();

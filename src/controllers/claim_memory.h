@@ -45,10 +45,14 @@ struct ClaimMemory {
   client::Object bound;
   Time bound_at;
   bool is_measured = false;             // its latencies were observed
+  std::string trace;                    // the annotation of its trace, if it began here
+  std::optional<Time> first_ready;      // nothing: before our time
+  std::optional<Time> annotating;       // when its annotations are due
+  std::string annotated_for;            // the sandbox that they were written with
   std::unique_ptr<ClaimTicket> ticket;  // in line for a sandbox
   // What a pass left that had nothing more to do, and when it wanted to look again.
   std::optional<ClaimSituation> settled;
-  std::optional<Time> expiry;
+  std::optional<Time> look_again;
 };
 
 class ClaimMemories {

@@ -14,6 +14,7 @@
 #include "controllers/claim_metadata.h"
 #include "controllers/claim_outfit.h"
 #include "controllers/claim_problem.h"
+#include "controllers/pass_span.h"
 #include "model/agent_sandbox.h"
 
 namespace hearth::controllers {
@@ -34,12 +35,25 @@ Next sooner(Next left, Next right) {
   return std::min(*left, *right);
 }
 
+std::optional<Time> earlier(const std::optional<Time>& left, const std::optional<Time>& right) {
+  if (!left || !right) return left ? left : right;
+  return std::min(*left, *right);
+}
+
 Next pause_until(const std::optional<Time>& moment, Time now) {
   return moment ? Next(*moment - now) : kWhenChanged;
 }
 
 bool is_ready(const Json& object) {
   return model::is_condition_true(object, "Ready");
+}
+
+// As it will be once its annotations are written: its sandbox is of the same trace.
+Object with_trace(const Object& claim, const std::string& trace) {
+  if (trace.empty()) return claim;
+  Json copy = *claim;
+  model::make_object_at(copy, {"metadata", "annotations"})[model::kTraceContextAnnotation] = trace;
+  return std::make_shared<const Json>(std::move(copy));
 }
 
 // A conflict says nothing about the claim: the next look sees more.
@@ -111,14 +125,21 @@ Next ClaimReconciler::reconcile(const model::Key& key) {
   }
   const Time now = parts_.clock.now();
   const auto memory = memories_.of(*claim, now);
-  if (is_settled(*claim, *memory, now)) return pause_until(memory->expiry, now);
+  if (is_settled(*claim, *memory, now)) return pause_until(memory->look_again, now);
   memory->settled.reset();
+  const auto parent = tracing::context_of(*claim);
+  tracing::Span span(options_.tracer, "ReconcileSandboxClaim",
+                     parent ? parent : tracing::parse_annotation(memory->trace));
+  describe(span, "sandbox.claim", *claim);
+  if (span.context() && memory->trace.empty() && !parent)
+    memory->trace = tracing::to_annotation(*span.context());
+  const Object traced_claim = with_trace(claim, memory->trace);
   const Object pool = sources_.cached_pool_of(*claim);
-  Pass pass{.claim = *claim,
+  Pass pass{.claim = *traced_claim,
             .memory = *memory,
             .lifecycle = lifecycle_of(*claim, pool ? *pool : Json(nullptr)),
             .now = now};
-  return look_at(pass);
+  return traced(span, [&] { return look_at(pass); });
 }
 
 ClaimSituation ClaimReconciler::situation_of(const Json& claim, const Json& sandbox) const {
@@ -130,7 +151,7 @@ ClaimSituation ClaimReconciler::situation_of(const Json& claim, const Json& sand
 }
 
 bool ClaimReconciler::is_settled(const Json& claim, const ClaimMemory& memory, Time now) const {
-  if (!memory.settled || (memory.expiry && *memory.expiry <= now)) return false;
+  if (!memory.settled || (memory.look_again && *memory.look_again <= now)) return false;
   const Object sandbox = parts_.sandboxes.find(model::namespace_of(claim),
                                                text_at(claim, {"status", "sandbox", "name"}));
   return sandbox && *memory.settled == situation_of(claim, *sandbox);
@@ -206,13 +227,13 @@ Next ClaimReconciler::settle(Pass& pass) {
   const Written written = write_status(pass, status);
   if (written == Written::conflict) return sooner(pass.again, kAfterConflict);
   after_ready(pass, status);
-  Next next_look = pass.again;
-  if (expiry) next_look = sooner(next_look, *expiry - pass.now);
+  const std::optional<Time> look = earlier(expiry, pass.memory.annotating);
+  const Next next_look = sooner(pass.again, pause_until(look, pass.now));
   if (pass.retry == Retry::when_changed && !pass.again && is_ready(next) && pass.sandbox &&
       !has_outfit(pass.claim)) {
     pass.memory.settled = situation_of(pass.claim, *pass.sandbox);
     if (!pass.version.empty()) pass.memory.settled->claim = pass.version;
-    pass.memory.expiry = expiry;
+    pass.memory.look_again = look;
   }
   switch (pass.retry) {
     case Retry::when_changed:
@@ -247,29 +268,48 @@ ClaimReconciler::Written ClaimReconciler::write_status(Pass& pass, const Json& s
 void ClaimReconciler::after_ready(Pass& pass, const Json& status) {
   const Json holder = model::JsonObject{{"status", status}};
   if (!pass.sandbox || !is_ready(holder)) return;
-  if (pass.memory.is_measured) return;
-  pass.memory.is_measured = true;
-  if (!model::annotation_of(pass.claim, model::kFirstReadyAnnotation).empty()) return;
-  const bool was_ready = is_ready(pass.claim);
-  if (!was_ready)
-    metrics_.observe_ready(pass.claim, *pass.sandbox, pass.memory.first_seen, pass.now);
+  if (!pass.memory.is_measured) measure(pass);
   if (!options_.claim_observability_annotations) return;
-  // When a claim became Ready before this process looked at it, nobody knows when.
-  model::JsonObject annotations{
-      {model::kFirstReadyAnnotation, was_ready ? "unknown" : format_rfc3339(pass.now, 9)}};
-  if (model::annotation_of(pass.claim, model::kFirstObservedAnnotation).empty())
-    annotations[model::kFirstObservedAnnotation] = format_rfc3339(pass.memory.first_seen, 9);
-  annotate(pass.claim, annotations);
+  if (pass.memory.annotated_for == model::name_of(*pass.sandbox)) return;
+  if (!pass.memory.annotating) pass.memory.annotating = pass.now + options_.annotation_delay;
+  if (*pass.memory.annotating <= pass.now) annotate(pass);
 }
 
-void ClaimReconciler::annotate(const Json& claim, const model::JsonObject& annotations) {
+void ClaimReconciler::measure(Pass& pass) {
+  pass.memory.is_measured = true;
+  // When a claim became Ready before this process looked at it, nobody knows when.
+  if (is_ready(pass.claim) ||
+      !model::annotation_of(pass.claim, model::kFirstReadyAnnotation).empty())
+    return;
+  pass.memory.first_ready = parts_.clock.now();  // later than the pass began
+  metrics_.observe_ready(pass.claim, *pass.sandbox, pass.memory.first_seen,
+                         *pass.memory.first_ready);
+}
+
+void ClaimReconciler::annotate(Pass& pass) {
+  const ClaimMemory& memory = pass.memory;
+  model::JsonObject annotations;
+  const auto add = [&](std::string_view key, std::string_view value) {
+    if (model::annotation_of(pass.claim, key).empty()) annotations[key] = value;
+  };
+  add(model::kFirstReadyAnnotation,
+      memory.first_ready ? format_rfc3339(*memory.first_ready, 9) : "unknown");
+  add(model::kFirstObservedAnnotation, format_rfc3339(memory.first_seen, 9));
+  if (!memory.trace.empty()) annotations[model::kTraceContextAnnotation] = memory.trace;
+  const std::string_view sandbox = model::name_of(*pass.sandbox);
+  if (model::label_of(*pass.sandbox, model::kLaunchTypeLabel) == "warm" &&
+      model::annotation_of(pass.claim, model::kSandboxNameAnnotation) != sandbox)
+    annotations[model::kSandboxNameAnnotation] = sandbox;
+  pass.memory.annotated_for = sandbox;  // once, whatever comes of it
+  pass.memory.annotating.reset();
+  if (annotations.empty()) return;
   try {
-    parts_.client.patch(client::kSandboxClaims, model::namespace_of(claim), model::name_of(claim),
-                        client::PatchKind::merge,
+    parts_.client.patch(client::kSandboxClaims, model::namespace_of(pass.claim),
+                        model::name_of(pass.claim), client::PatchKind::merge,
                         model::JsonObject{{"metadata", {{"annotations", annotations}}}});
   } catch (const Error& error) {
     log::debug("a claim is not annotated",
-               {{"claim", model::key_of(claim).text()}, {"reason", error.what()}});
+               {{"claim", model::key_of(pass.claim).text()}, {"reason", error.what()}});
   }
 }
 

@@ -79,7 +79,8 @@ class ClaimReconciler final : public reconcile::Reconciler {
   enum class Written { nothing, status, conflict };
   Written write_status(Pass& pass, const Json& status);
   void after_ready(Pass& pass, const Json& status);
-  void annotate(const Json& claim, const model::JsonObject& annotations);
+  void measure(Pass& pass);
+  void annotate(Pass& pass);
 
   std::vector<model::Key> claims_of_pool(const Json& pool) const;
   std::vector<model::Key> claims_of_template(const Json& sandbox_template) const;

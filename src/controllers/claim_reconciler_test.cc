@@ -66,8 +66,50 @@ TEST(Claims, AnnotationsComeTogetherAndAfterReady) {
   const Json claim = world.claim();
   EXPECT_TRUE(parse_rfc3339(model::annotation_of(claim, model::kFirstObservedAnnotation)));
   EXPECT_TRUE(parse_rfc3339(model::annotation_of(claim, model::kFirstReadyAnnotation)));
+  EXPECT_EQ(model::annotation_of(claim, model::kSandboxNameAnnotation), "pool-a");
   world.pass();
   EXPECT_EQ(world.faulty.writes().size(), 3U);
+}
+
+TEST(Claims, AnnotationsMayComeLater) {
+  ClaimWorld world({.annotation_delay = std::chrono::seconds(1)});
+  world.add_member("pool-a");
+  world.add_claim();
+  EXPECT_EQ(world.pass(), std::chrono::seconds(1));
+  EXPECT_EQ(world.faulty.writes().size(), 2U);
+  world.clock.advance(std::chrono::milliseconds(400));
+  EXPECT_EQ(world.pass(), std::chrono::milliseconds(600)) << "its own writes do not delay them";
+  const Time ready = world.clock.now() - std::chrono::milliseconds(400);
+  world.clock.advance(std::chrono::milliseconds(600));
+  EXPECT_EQ(world.pass(), reconcile::kWhenChanged);
+  EXPECT_EQ(model::annotation_of(world.claim(), model::kFirstReadyAnnotation),
+            format_rfc3339(ready, 9));
+  EXPECT_EQ(world.pass(), reconcile::kWhenChanged);
+  EXPECT_EQ(world.faulty.writes().size(), 3U);
+}
+
+TEST(Claims, AColdOneHasNoAnnotationOfAnAdoption) {
+  ClaimWorld world;
+  world.add_claim();
+  world.pass();
+  world.set_sandbox("c", "10.0.0.1", "True", "DependenciesReady", "Pod is Ready");
+  world.pass();
+  EXPECT_FALSE(model::annotation_of(world.claim(), model::kFirstReadyAnnotation).empty());
+  EXPECT_EQ(model::annotation_of(world.claim(), model::kSandboxNameAnnotation), "");
+}
+
+TEST(Claims, LatencyIsMeasuredToTheMomentWhenItIsTold) {
+  ClaimWorld world;
+  world.add_member("pool-a");
+  world.add_claim();
+  world.faulty.after = [&](const std::string& write) {
+    if (write == "patch sandboxes") world.clock.advance(std::chrono::milliseconds(7));
+  };
+  world.pass();
+  EXPECT_NE(world.process->metrics.render().find(
+                "agent_sandbox_claim_controller_startup_latency_ms_sum{launch_type=\"warm\","
+                "sandbox_template=\"py\"} 7\n"),
+            std::string::npos);
 }
 
 TEST(Claims, AColdOneHasTheClaimsName) {

@@ -62,7 +62,8 @@ struct Fleet::Extensions {
         pools(manager.client(),
               {.pools = pool_cache, .templates = template_cache, .sandboxes = sandbox_cache}, clock,
               pool_events, options.controllers),
-        templates(manager.client(), template_cache, manager.cache(client::kNetworkPolicies)) {
+        templates(manager.client(), template_cache, manager.cache(client::kNetworkPolicies),
+                  options.controllers.tracer) {
     const Options& wanted = options.controllers;
     claims.watch(manager.add(
         claims, {.name = "sandboxclaim", .workers = wanted.claim_workers, .is_urgent = true}));
@@ -98,7 +99,9 @@ struct Fleet::Extensions {
 struct Fleet::State {
   State(client::Client& client, const Clock& clock, metrics::Registry& metrics, FleetOptions given)
       : options(std::move(given)),
-        events(client, clock, {.controller = "sandbox-controller"}),
+        events(
+            client, clock,
+            {.controller = "sandbox-controller", .is_silent = !options.controllers.sandbox_events}),
         manager(client, &metrics),
         sandboxes(client, caches(), clock, events, options.controllers, &metrics) {
     sandboxes.add_to(manager);

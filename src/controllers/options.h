@@ -8,10 +8,17 @@
 #include "base/clock.h"
 #include "model/json.h"
 
+namespace hearth::tracing {
+class Tracer;
+}
+
 namespace hearth::controllers {
 
 // For an engine whose pods are often ready within milliseconds: one status write instead of two.
 inline constexpr Duration kEmbeddedStatusWindow = std::chrono::milliseconds(20);
+
+// Claims of rollouts are often over in less.
+inline constexpr Duration kEmbeddedAnnotationDelay = std::chrono::seconds(1);
 
 struct Options {
   std::string cluster_domain = "cluster.local";
@@ -33,8 +40,11 @@ struct Options {
   // How long pools that fill up, and the upkeep of sandboxes that run, let claims go first that
   // come in quick succession. 0: not at all.
   Duration patience = std::chrono::milliseconds(250);
+  bool sandbox_events = true;
   bool claim_events = true;
   bool claim_observability_annotations = true;
+  // How long after Ready they are written. Claims that are gone by then cost no write for them.
+  Duration annotation_delay{};
   std::vector<std::string> label_domains = {"sandbox.users.io"};  // of additionalPodMetadata
   // Only pods and Services with the tracking label are kept in memory.
   bool caches_by_label = false;
@@ -43,6 +53,8 @@ struct Options {
   // Whether that node takes the pod; one that it does not is left to the scheduler, who says why.
   // None: it takes all.
   std::function<bool(const model::Json& pod)> gives_place = {};
+  // Who is told of passes; null: nobody.
+  tracing::Tracer* tracer = nullptr;
   // The image that pods get their guest from (pod_guest.h); empty: they get none.
   std::string guest_image;
 };
@@ -55,7 +67,7 @@ inline Options embedded_options(const std::string& node) {
   options.claim_workers = 8;
   options.pool_workers = 2;
   options.transitional_status_window = kEmbeddedStatusWindow;
-  options.claim_observability_annotations = false;
+  options.annotation_delay = kEmbeddedAnnotationDelay;
   options.node = node;
   return options;
 }

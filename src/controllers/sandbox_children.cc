@@ -55,6 +55,7 @@ void choose_node(Json& pod, const Options& options) {
 }  // namespace
 
 void SandboxPass::keep_volumes() {
+  const tracing::Span span(tools_.options.tracer, "reconcilePVCs", span_.context());
   const JsonArray* templates = model::array_at(*sandbox_, {"spec", "volumeClaimTemplates"});
   if (templates == nullptr) return;
   for (const Json& each : *templates) {
@@ -77,10 +78,18 @@ void SandboxPass::keep_volumes() {
 }
 
 Object SandboxPass::keep_pod() {
+  tracing::Span span(tools_.options.tracer, "reconcilePod", span_.context());
+  const auto observe = [&](std::string_view event, const Object& pod) {
+    if (pod)
+      span.event(event, {{"pod.Name", model::name_of(*pod)},
+                         {"pod.Phase", model::text_at(*pod, {"status", "phase"})}});
+    return pod;
+  };
   const Object pod = choose_pod();
   if (seen_.owned_pods > 1) return nullptr;
   if (is_suspended(*sandbox_)) return suspend(pod);
-  return pod ? keep_running(pod) : create_pod();
+  return pod ? observe("ExistingPodStatusObserved", keep_running(pod))
+             : observe("NewPodStatusObserved", create_pod());
 }
 
 std::vector<Object> SandboxPass::owned_pods() const {
@@ -262,10 +271,22 @@ void SandboxPass::remove_service(const Json& service) {
 
 void SandboxPass::set_pod_annotation(std::string_view pod_name) {
   if (model::annotation_of(*sandbox_, model::kPodNameAnnotation) == pod_name) return;
-  const Json value = pod_name.empty() ? Json(nullptr) : Json(pod_name);
-  const Json patch = JsonObject{
-      {"metadata", JsonObject{{"annotations", JsonObject{{model::kPodNameAnnotation, value}}}}}};
-  const Object patched = doing("failed to set pod name annotation", [&] {
+  set_annotation(model::kPodNameAnnotation, pod_name.empty() ? Json(nullptr) : Json(pod_name),
+                 "failed to set pod name annotation");
+}
+
+// Whoever looks at it later finds the trace that it was made in.
+void SandboxPass::set_trace_annotation() {
+  if (!span_.context() || !model::annotation_of(*sandbox_, model::kTraceContextAnnotation).empty())
+    return;
+  set_annotation(model::kTraceContextAnnotation, Json(tracing::to_annotation(*span_.context())),
+                 "failed to set trace context annotation");
+}
+
+void SandboxPass::set_annotation(std::string_view key, const Json& value, std::string_view what) {
+  const Json patch =
+      JsonObject{{"metadata", JsonObject{{"annotations", JsonObject{{key, value}}}}}};
+  const Object patched = doing(what, [&] {
     return tools_.sandboxes.remember(tools_.client.patch(client::kSandboxes, key_.ns, key_.name,
                                                          client::PatchKind::merge, patch,
                                                          {.manager = kSandboxManager}));

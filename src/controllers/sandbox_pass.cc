@@ -77,14 +77,16 @@ void SandboxTools::forget(const Key& key) {
   transitions.forget(key);
 }
 
-SandboxPass::SandboxPass(SandboxTools& tools, Object sandbox)
+SandboxPass::SandboxPass(SandboxTools& tools, Object sandbox, const tracing::Span& span)
     : tools_(tools),
       sandbox_(std::move(sandbox)),
+      span_(span),
       key_(model::key_of(*sandbox_)),
       old_status_(status_of(*sandbox_)),
       status_(old_status_.get_object()) {}
 
 reconcile::Next SandboxPass::run() {
+  set_trace_annotation();
   if (is_expired(*sandbox_, now())) {
     const bool is_marked = condition_reason(conditions(), kReady) == kReasonExpired;
     return is_marked ? tear_down() : mark_expired();

@@ -15,6 +15,7 @@
 #include "controllers/sandbox_metrics.h"
 #include "controllers/sandbox_reconciler.h"
 #include "reconcile/event_recorder.h"
+#include "tracing/tracer.h"
 
 namespace hearth::controllers {
 
@@ -76,7 +77,8 @@ struct SandboxTools {
 
 class SandboxPass {
  public:
-  SandboxPass(SandboxTools& tools, Object sandbox);
+  // `span` is of the whole pass.
+  SandboxPass(SandboxTools& tools, Object sandbox, const tracing::Span& span);
 
   // Throws Error when a step failed; the status tells of it.
   reconcile::Next run();
@@ -110,6 +112,8 @@ class SandboxPass {
 
   // An empty name: no annotation.
   void set_pod_annotation(std::string_view pod_name);
+  void set_trace_annotation();
+  void set_annotation(std::string_view key, const Json& value, std::string_view what);
   void tell_of_pod();
   void tell_of_service();
   void tell_of_multiple_pods();
@@ -124,6 +128,7 @@ class SandboxPass {
 
   SandboxTools& tools_;
   Object sandbox_;
+  const tracing::Span& span_;
   const Key key_;
   const Json old_status_;  // an object
   JsonObject status_;

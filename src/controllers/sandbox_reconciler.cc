@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "client/kinds.h"
+#include "controllers/pass_span.h"
 #include "controllers/sandbox_metrics.h"
 #include "controllers/sandbox_pass_internal.h"
 #include "controllers/sandbox_pod.h"
@@ -74,7 +75,10 @@ reconcile::Next SandboxReconciler::reconcile(const model::Key& key) {
     tools.forget(key);
     return reconcile::kWhenChanged;
   }
-  return SandboxPass(tools, tools.sandboxes.newest(key, cached)).run();
+  const Object sandbox = tools.sandboxes.newest(key, cached);
+  tracing::Span span(tools.options.tracer, "ReconcileSandbox", tracing::context_of(*sandbox));
+  describe(span, "sandbox", *sandbox);
+  return traced(span, [&] { return SandboxPass(tools, sandbox, span).run(); });
 }
 
 reconcile::Controller& SandboxReconciler::add_to(reconcile::Manager& manager) {

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "client/kinds.h"
 #include "controllers/blueprint.h"
+#include "controllers/pass_span.h"
 #include "model/agent_sandbox.h"
 #include "model/meta.h"
 
@@ -83,11 +84,15 @@ reconcile::Next TemplateReconciler::reconcile(const model::Key& key) {
   const client::Object found = templates_.find(key.ns, key.name);
   // Its policy goes with it: the garbage collector follows the owner.
   if (found == nullptr || model::is_deleting(*found)) return reconcile::kWhenChanged;
-  label(*found);
-  if (is_network_unmanaged(*found))
-    remove_policy(*found);
-  else
-    keep_policy(*found);
+  tracing::Span span(tracer_, "ReconcileSandboxTemplate", tracing::context_of(*found));
+  describe(span, "sandbox.template", *found);
+  traced(span, [&] {
+    label(*found);
+    if (is_network_unmanaged(*found))
+      remove_policy(*found);
+    else
+      keep_policy(*found);
+  });
   return reconcile::kWhenChanged;
 }
 

@@ -9,6 +9,10 @@
 #include "reconcile/controller.h"
 #include "reconcile/reconciler.h"
 
+namespace hearth::tracing {
+class Tracer;
+}
+
 namespace hearth::controllers {
 
 using model::Json;
@@ -19,10 +23,13 @@ Json network_policy_spec(const Json& sandbox_template);
 
 class TemplateReconciler final : public reconcile::Reconciler {
  public:
-  // All must outlive it.
+  // All must outlive it; `tracer` may be null.
   TemplateReconciler(client::Client& client, client::WatchCache& templates,
-                     client::WatchCache& network_policies)
-      : client_(client), templates_(templates), network_policies_(network_policies) {}
+                     client::WatchCache& network_policies, tracing::Tracer* tracer = nullptr)
+      : client_(client),
+        templates_(templates),
+        network_policies_(network_policies),
+        tracer_(tracer) {}
 
   // Before the caches start.
   void watch(reconcile::Controller& controller);
@@ -38,6 +45,7 @@ class TemplateReconciler final : public reconcile::Reconciler {
   client::Client& client_;
   client::WatchCache& templates_;
   client::WatchCache& network_policies_;
+  tracing::Tracer* const tracer_;
 };
 
 }  // namespace hearth::controllers
