@@ -29,6 +29,7 @@ struct KubeEndpointOptions {
   bool has_network = true;                     // and whether they have one
   std::optional<E2bEndpointOptions> e2b = {};  // with them: the E2B API too
   metrics::Registry* metrics = nullptr;  // of the controllers; must not be asked once this is gone
+  std::string registry_ca = {};          // PEM: whom to trust of registries besides the system's
   tracing::Tracer* tracer = nullptr;     // of the controllers; must outlive this
 };
 

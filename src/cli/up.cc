@@ -3,6 +3,8 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -22,6 +24,7 @@
 #include "cli/state_folder.h"
 #include "cli/verbs.h"
 #include "metrics/registry.h"
+#include "net/tls.h"
 #include "runtime/client.h"
 
 namespace hearth::cli {
@@ -75,6 +78,20 @@ std::vector<std::string> find_host_paths(const std::vector<std::string>& paths) 
     found.push_back(real);
   }
   return found;
+}
+
+// While we may read what only root can.
+std::string read_registry_ca(const std::string& path) {
+  if (path.empty()) return {};
+  std::ifstream file(path, std::ios::binary);
+  std::string text(std::istreambuf_iterator<char>(file), {});
+  if (!file) fail(Code::invalid, "--registry-ca: '{}' cannot be read", path);
+  try {
+    net::make_tls_context(net::TlsClientOptions{.ca = {.text = text}});
+  } catch (const Error&) {
+    fail(Code::invalid, "--registry-ca: '{}' has no certificate (PEM) in it", path);
+  }
+  return text;
 }
 
 // Nothing where it is not wanted.
@@ -159,6 +176,7 @@ int up(const UpOptions& options) {
   Signals signals({SIGINT, SIGTERM, SIGHUP});
 
   const std::vector<std::string> host_paths = find_host_paths(options.host_paths);
+  const std::string registry_ca = read_registry_ca(options.registry_ca);
   const EngineUser user = find_engine_user(options.user);
   make_state_folder(options.state_dir);
   const linux::Fd lock = lock_state_folder(options.state_dir);
@@ -197,6 +215,7 @@ int up(const UpOptions& options) {
                                                                 .has_network = options.network,
                                                                 .e2b = std::move(e2b),
                                                                 .metrics = &numbers,
+                                                                .registry_ca = registry_ca,
                                                                 .tracer = tracer.get()});
   std::optional<MetricsEndpoint> endpoint;
   endpoint.emplace(std::move(metrics.socket), options.state_dir, started, numbers);

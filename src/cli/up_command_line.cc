@@ -77,6 +77,8 @@ Order parse_up(const CommandLine& line) {
   parser.options("--allow-host-path", options.host_paths, "DIR",
                  "what 'hearth run -v' may mount from this machine; may be repeated");
   parser.option("--image-quota", quota, "SIZE", "what images may take up on the disk [no limit]");
+  parser.option("--registry-ca", options.registry_ca, "FILE",
+                "certificates (PEM) to trust of registries, besides those of the system");
   parser.option("--node-name", options.node_name, "NAME",
                 "what this machine is called among Kubernetes nodes [the host's name]");
   parser.flag("--no-network", no_network, "sandboxes get no network at all");

@@ -122,11 +122,8 @@ std::shared_ptr<TlsContext> make_tls_context(const TlsClientOptions& options) {
   if (!options.certificate.empty()) {
     load_identity(made->context, options.certificate, options.key);
   }
-  if (options.ca.empty()) {
-    made->context.set_default_verify_paths();
-  } else {
-    load_authority(made->context, options.ca);
-  }
+  if (options.ca.empty() || options.trusts_system) made->context.set_default_verify_paths();
+  if (!options.ca.empty()) load_authority(made->context, options.ca);
   made->context.set_verify_mode(options.verify ? asio::ssl::verify_peer : asio::ssl::verify_none);
   SSL_CTX_set_alpn_protos(made->context.native_handle(), kAlpn.data(), kAlpn.size());
   return made;

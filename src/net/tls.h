@@ -25,7 +25,8 @@ struct TlsServerOptions {
 };
 
 struct TlsClientOptions {
-  Pem ca;  // empty: the authorities that the system trusts
+  Pem ca;                      // empty: the authorities that the system trusts
+  bool trusts_system = false;  // those as well, where there is one
   // Shown to a server that asks.
   Pem certificate;
   Pem key;

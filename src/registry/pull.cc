@@ -24,7 +24,7 @@ class Pull {
         sink_(sink),
         progress_(progress),
         deadline_(Deadline::after(options.timeout)),
-        transport_(options.ca_file) {}
+        transport_(options.ca_file, options.extra_ca) {}
 
   image::Image run() {
     make_sources();

@@ -28,6 +28,8 @@ struct PullOptions {
   // Talk to the registry without TLS. A mirror says so by its http://.
   bool plain_http = false;
   std::string ca_file = {};  // PEM; empty: what the system trusts
+  std::string extra_ca =
+      {};  // PEM text, in place of that file: trusted besides what the system does
   // Of all layers together, as they travel.
   std::uint64_t max_bytes = std::uint64_t{64} << 30;
   unsigned parallel = 3;

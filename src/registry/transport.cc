@@ -10,8 +10,9 @@ constexpr std::size_t kMaxHosts = 64;
 
 }  // namespace
 
-Transport::Transport(const std::string& ca_file)
-    : tls_(net::make_tls_context(net::TlsClientOptions{.ca = {.file = ca_file}})) {}
+Transport::Transport(const std::string& ca_file, const std::string& extra_ca)
+    : tls_(net::make_tls_context(net::TlsClientOptions{.ca = {.file = ca_file, .text = extra_ca},
+                                                       .trusts_system = !extra_ca.empty()})) {}
 
 net::Client& Transport::client_for(const Url& url) {
   const std::lock_guard lock(mutex_);

@@ -14,8 +14,8 @@ namespace hearth::registry {
 // Thread-safe. Keeps one client a host, which keeps its connections.
 class Transport {
  public:
-  // `ca_file` is PEM; empty: what the system trusts. Throws Error(invalid) for what does not load.
-  explicit Transport(const std::string& ca_file);
+  // As of PullOptions. Throws Error(invalid) for what does not load.
+  Transport(const std::string& ca_file, const std::string& extra_ca);
 
   net::Client& client_for(const Url& url);
 

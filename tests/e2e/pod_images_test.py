@@ -25,9 +25,13 @@ class PodImages(unittest.TestCase):
         # The engine trusts what its machine trusts.
         os.environ["SSL_CERT_FILE"] = cls.registry.certificate
         cls.addClassCleanup(os.environ.pop, "SSL_CERT_FILE")
+        # And what it is told to trust besides, in a file that only root reads.
+        cls.private_registry = Registry(tls=True)
+        cls.addClassCleanup(cls.private_registry.stop)
+        os.chmod(cls.private_registry.certificate, 0o600)
         cls.engine = Engine()
         cls.addClassCleanup(cls.engine.remove)
-        cls.engine.start("--warm", "2", "--node-name", "here")
+        cls.engine.start("--warm", "2", "--node-name", "here", "--registry-ca", cls.private_registry.certificate)
         for name, password in (("key", "open sesame"), ("wrong-key", "open barley")):
             cls.create(cls.pull_secret(name, password))
 
@@ -87,6 +91,16 @@ class PodImages(unittest.TestCase):
         self.says("with-key", "inside")
         self.assertIn(image.config, self.status("with-key")["imageID"])
         wait_until(lambda: "Successfully pulled image" in self.events("with-key"), 30, "the event")
+
+    def test_a_registry_with_an_authority_of_its_own(self):
+        image = Image([self.layer, tar_of({"word": b"privately\n"})], {"Cmd": ["sh", "-c", "cat /word; exec sleep 1000"]})
+        self.run_pod("private", self.private_registry.push("own", "1", image))
+        self.says("private", "privately")
+
+    def test_an_authority_that_is_none_is_told_at_the_start(self):
+        for path, problem in (("/no/such/file", "cannot be read"), (os.path.abspath(__file__), "has no certificate (PEM) in it")):
+            told = self.engine.hearth("up", "--registry-ca", path)
+            self.assertEqual((told.returncode, told.stderr), (2, f"hearth: up: --registry-ca: '{path}' {problem}\n"))
 
     def test_the_service_account_may_have_it(self):
         name, _ = self.push("account", "1", "for all of them")
