@@ -1,12 +1,11 @@
 """Spans of the controllers, as a collector of OpenTelemetry gets them, and the context that travels from a client to its sandbox."""
-import contextlib
 import http.server
 import json
 import os
 import threading
 import unittest
 
-from cluster import Cluster, ClusterTest, claim, pool, sandbox, template
+from cluster import ClusterTest, claim, pool, sandbox, template
 from hearth import wait_until
 
 CONTEXT = "opentelemetry.io/trace-context"
@@ -117,25 +116,6 @@ class TracingTest(ClusterTest):
         other = self.wait("SandboxClaim", "unasked", context_of, "annotated")
         self.assertEqual(context_of(other), context_of(box))
         self.assertNotEqual(context_of(other)[1], TRACE)
-
-
-class WithoutTest(unittest.TestCase):
-    def test_nobody_is_told_by_default(self):
-        if os.environ.get("HEARTH_E2E_KUBECONFIG"):
-            self.skipTest("needs an engine of its own")
-        collector = Collector()
-        self.addCleanup(collector.stop)
-        os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = collector.url
-        self.addCleanup(os.environ.pop, "OTEL_EXPORTER_OTLP_ENDPOINT")
-        cluster = Cluster("--warm", "2")
-        with contextlib.ExitStack() as stack:
-            stack.callback(cluster.end)
-            cluster.start()
-            path = "/apis/agents.x-k8s.io/v1beta1/namespaces/default/sandboxes"
-            cluster.api.ask("POST", path, sandbox("quiet"))
-            wait_until(lambda: "podIPs" in cluster.api.ask("GET", f"{path}/quiet")[1].get("status", {}), 30, "the sandbox")
-            self.assertNotIn(CONTEXT, cluster.api.ask("GET", f"{path}/quiet")[1]["metadata"].get("annotations", {}))
-        self.assertEqual(collector.requests, [])
 
 
 if __name__ == "__main__":
