@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """clang-tidy over every source file but tests, on all cores: check_tidy.py BUILD_FOLDER [FILE...]
 
-Most of its time goes into headers, so files are included into one and looked at together. Files that cannot live
-together (two helpers of the same name, each in its file's unnamed namespace) are looked at apart; the compiler, which
-is much quicker, says which those are before clang-tidy begins.
+Most of its time goes into headers, so many files are included into one and looked at together. Two that give the same
+name to a thing of their own cannot be, so they are kept apart. Where that was not foreseen the compiler complains,
+and those that it complains about are looked at once more, among fewer.
 A file that passed is not looked at again until it, a header of ours, or the list of checks changes.
 It gives way to whatever else wants the processor: tests that look at the clock run beside it.
 """
@@ -17,7 +17,8 @@ import sys
 
 import compile_commands
 
-MOST_TOGETHER = 40  # a group's memory stays below two gigabytes, and no core waits long for the other's last group
+# How many files together, in each round. A group's memory stays below two gigabytes; alone, every file compiles.
+ROUNDS = (80, 8, 1)
 
 build = pathlib.Path(sys.argv[1]).resolve()
 root = pathlib.Path.cwd()
@@ -36,85 +37,102 @@ def wanted_entries():
             yield entry
 
 
-def stamps_of(entries):
+def stamps_of(files):
     """Where it is written down, for each file, that it passed."""
     common = hashlib.sha256(pathlib.Path(".clang-tidy").read_bytes())
     for header in sorted(h for room in rooms for h in pathlib.Path(room).rglob("*.h")):
         common.update(header.read_bytes())
     stamps = {}
-    for entry in entries:
+    for file in files:
         digest = common.copy()
-        digest.update(pathlib.Path(entry["file"]).read_bytes())
-        stamps[entry["file"]] = passed / digest.hexdigest()
+        digest.update(pathlib.Path(file).read_bytes())
+        stamps[file] = passed / digest.hexdigest()
     return stamps
 
 
-def groups_of(entries):
-    """Files that are compiled alike, neighbours together, the largest groups first."""
-    alike = {}
-    for entry in entries:
-        alike.setdefault(compile_commands.arguments_of(entry), set()).add(entry["file"])
-    groups = []
-    for arguments, files in alike.items():
-        files, parts = sorted(files), -(-len(files) // MOST_TOGETHER)
-        groups += [(files[i * len(files) // parts:(i + 1) * len(files) // parts], arguments) for i in range(parts)]
-    return sorted(groups, key=lambda group: -len(group[0]))
+def arguments_for(entries):
+    """What decides how any of them is read. They are for different programs, but agree about this."""
+    words = {word: None for entry in entries for word in compile_commands.arguments_of(entry)}
+    return [word for word in words if word.startswith(("-I", "-D", "-isystem", "-std="))]
 
 
-def joined(files):
-    """One file that includes them all."""
-    if len(files) == 1:
-        return files[0]
-    name = hashlib.sha256("\n".join(files).encode()).hexdigest()[:16]
-    together = passed / f"together_{name}.cc"
-    together.write_text("".join(f'#include "{file}"\n' for file in files))
-    return str(together)
+# What a line at the left margin declares: a type or an alias, else the last word before its parameters or its value.
+DECLARED = re.compile(r"(?:struct|class|enum|enum class|using) (\w+)(?: [={:]|;)|\w[^({=;\[]*?(\w+)(?:[({;\[]| =|$)")
+DECLARES_NOTHING = ("template", "static_assert", "using", "namespace")
 
 
-def strangers_among(files, arguments):
-    """Those that the compiler does not want beside the others. Its warnings are the build's business."""
-    command = ["clang++-19", "-fsyntax-only", "-w", "-ferror-limit=0", *arguments, joined(files)]
-    result = subprocess.run(command, capture_output=True, text=True)
-    if result.returncode == 0:
-        return set()
-    named = set(re.findall(r"^(.+?):\d+:\d+: (?:fatal )?error: ", result.stderr, re.MULTILINE)) & set(files)
-    return named if named and len(named) < len(files) else set(files[len(files) // 2:])
+def own_names(file):
+    """What this file calls its own, as far as lines show it: (namespace, name)."""
+    names, namespace, unnamed = set(), "", False
+    for line in pathlib.Path(file).read_text().splitlines():
+        if opened := re.match(r"namespace ([\w:]+) \{", line):
+            namespace = opened[1]
+        elif line in ("namespace {", "}  // namespace"):
+            unnamed = line.endswith("{")
+        elif unnamed or line.startswith(("constexpr ", "const ", "static ", "int main(")):
+            if found := DECLARED.match(re.sub(r"\[\[\w+\]\] |<[^()]*>", "", line)):
+                names.add((namespace, found[1] or found[2]))
+    return {(namespace, name) for namespace, name in names if name not in DECLARES_NOTHING}
 
 
-def friends(files, arguments):
-    """The same files in groups that can live together; a file alone is a group, whatever it is like."""
-    found = []
-    while files:
-        together, strangers = files, []
-        while len(together) > 1 and (named := strangers_among(together, arguments)):
-            strangers += sorted(named)
-            together = [file for file in together if file not in named]
-        found.append(together)
-        files = strangers
-    return found
+def groups_of(files, most):
+    """Neighbours together, namesakes apart."""
+    count = min(len(files), max(-(-len(files) // most), os.cpu_count()))
+    groups, taken = [[] for _ in range(count)], [set() for _ in range(count)]
+    for i, file in enumerate(files):
+        names, home = own_names(file), i * count // len(files)
+        best = min(range(count), key=lambda group: (len(taken[group] & names), group != home, len(groups[group])))
+        groups[best].append(file)
+        taken[best] |= names
+    return [group for group in groups if group]
 
 
-def tidy(files, arguments):
-    # What is a mistake for the build (a warning about shadows, say) may come only of their being together.
-    command = ["clang-tidy-19", "--quiet", "--config-file=.clang-tidy", joined(files), "--", *arguments, "-Wno-error"]
-    result = subprocess.run(command, capture_output=True, text=True)
-    if result.returncode:
-        return [result.stdout + result.stderr]
-    for file in files:
-        stamps[file].touch()
-    return []
+def blocks_of(said):
+    """Each complaint with its notes."""
+    return re.split(r"^(?=\S+:\d+:\d+: (?:warning|error): )", said, flags=re.MULTILINE)[1:]
 
 
-def check(files, arguments):
-    """The complaints about these files."""
-    return sum((tidy(group, arguments) for group in friends(files, arguments)), [])
+def strangers_among(files, blocks):
+    """Those that the compiler does not want beside the others."""
+    strangers = set()
+    for block in blocks:
+        if "[clang-diagnostic-error]" in block:
+            named = re.findall(r"^(\S+?):\d+:\d+: ", block, re.MULTILINE)
+            strangers |= {named[0]} & set(files) or set(named) & set(files) or set(files)
+    return strangers if len(files) > 1 else set()
+
+
+def tidy(files):
+    """The files to look at again, and the complaints about the others."""
+    joined = files[0]
+    if len(files) > 1:
+        joined = str(passed / f"together_{hashlib.sha256(' '.join(files).encode()).hexdigest()[:16]}.cc")
+        pathlib.Path(joined).write_text("".join(f'#include "{file}"\n' for file in files))
+    # The compiler's own warnings are the build's business, and some come only of their being together.
+    result = subprocess.run(["clang-tidy-19", "--quiet", "--config-file=.clang-tidy", joined, "--", *arguments, "-w",
+                             "-ferror-limit=0"], capture_output=True, text=True)
+    blocks = blocks_of(result.stdout)
+    strangers = strangers_among(files, blocks)
+    complaints = [block for block in blocks if block.split(":", 1)[0] not in strangers
+                  and (len(files) == 1 or "[clang-diagnostic-error]" not in block)]
+    if result.returncode and not strangers and not complaints:
+        complaints = [result.stdout + result.stderr]
+    if not complaints:
+        for file in set(files) - strangers:
+            stamps[file].touch()
+    return strangers, complaints
 
 
 os.nice(10)
 entries = list(wanted_entries())
-stamps = stamps_of(entries)
-groups = groups_of(entry for entry in entries if not stamps[entry["file"]].exists())
+arguments = arguments_for(entries)
+stamps = stamps_of({entry["file"] for entry in entries})
+waiting = sorted(file for file, stamp in stamps.items() if not stamp.exists())
+complaints = []
 with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-    complaints = sum(pool.map(lambda group: check(*group), groups), [])
+    for most in ROUNDS:
+        results = list(pool.map(tidy, groups_of(waiting, most)))
+        waiting = sorted(file for strangers, _ in results for file in strangers)
+        complaints += [complaint for _, said in results for complaint in said]
 print("\n".join(complaints) or f"{len(stamps)} files")
 sys.exit(bool(complaints))
