@@ -1,5 +1,9 @@
 include(GoogleTest)
 
+# For tests that look at what is left on the machine, or at the kernel's own limits: never two of them. They wait more
+# than they compute and all others run beside them, so one of them is begun whenever one can be.
+set(HEARTH_ONE_AT_A_TIME RESOURCE_LOCK machine COST 2000)
+
 # hearth_room(NAME DEPS room... [TEST_DEPS room...] [LIBS library...])
 #
 # One folder, one static library, one DEPS line. By name:
@@ -49,13 +53,12 @@ function(hearth_test target label sources)
   target_link_libraries(${target} PRIVATE ${ARGN} GTest::gtest_main)
   hearth_quick_to_compile(${target})
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  # The kernel's own limits and clean-up are what kernel tests look at: one at a time.
-  set(serial OFF)
+  set(order)
   if(NOT label STREQUAL unit)
-    set(serial ON)
+    set(order ${HEARTH_ONE_AT_A_TIME})
   endif()
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS ${label} TIMEOUT 120 RUN_SERIAL ${serial}
+    PROPERTIES LABELS ${label} TIMEOUT 120 ${order}
       SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]"
       ENVIRONMENT "HEARTH_BIN=${CMAKE_BINARY_DIR}/bin")
 endfunction()

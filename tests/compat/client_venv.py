@@ -1,4 +1,5 @@
 """Other people's clients: installed unchanged, in an environment of their own, once."""
+import fcntl
 import os
 import pathlib
 import re
@@ -15,17 +16,20 @@ AGENT_SANDBOX = ["k8s-agent-sandbox[async]==1.0.8"]
 def fetch(what, folder, *commands):
     """Fills the folder. Skips, naming what is missing, where it cannot be had."""
     stamp = folder / "complete"
-    if stamp.exists():
-        return folder
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    try:
-        for command in commands:
-            subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=300)
-    except (OSError, subprocess.SubprocessError) as error:
-        said = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip().splitlines()
-        raise unittest.SkipTest(f"needs {what}: {said[-1] if said else error}") from error
-    stamp.touch()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with open(f"{folder}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # tests run beside each other, and some want the same
+        if stamp.exists():
+            return folder
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        try:
+            for command in commands:
+                subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=300)
+        except (OSError, subprocess.SubprocessError) as error:
+            said = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip().splitlines()
+            raise unittest.SkipTest(f"needs {what}: {said[-1] if said else error}") from error
+        stamp.touch()
     return folder
 
 
