@@ -45,6 +45,8 @@ struct ClaimProcess {
     for (client::WatchCache* cache : caches())
       EXPECT_TRUE(cache->wait_synced(std::chrono::seconds(10)));
   }
+  ClaimProcess(const ClaimProcess&) = delete;
+  ClaimProcess& operator=(const ClaimProcess&) = delete;
   ~ClaimProcess() {
     controller.stop();
     reconciler.stop();

@@ -46,7 +46,7 @@ class Spans : public testing::Test {
  protected:
   void start() {
     tracer_ = std::make_unique<Tracer>(clock_, Tracer::Options{.service = "us"},
-                                       [this](std::string body) {
+                                       [this](const std::string& body) {
                                          if (is_away_) fail(Code::unavailable, "nobody there");
                                          bodies_.push_back(model::parse_json(body).value);
                                        });

@@ -7,6 +7,7 @@ from cluster import (IMAGE, STAYS, ClusterTest, claim, condition_of, in_seconds,
 from hearth import wait_until
 
 POOL_LABEL = "agents.x-k8s.io/warm-pool-sandbox"
+FIRST_READY = "agents.x-k8s.io/claim-first-ready-at"
 
 
 class ClaimsTest(ClusterTest):
@@ -87,6 +88,23 @@ spec: {warmPoolRef: {name: quick}}
         self.kubectl("delete", "sandboxclaim", "quick-claim")
         self.wait_gone("Sandbox", name)
         self.wait_gone("Pod", name)
+
+    def test_a_claim_tells_of_its_first_moments(self):
+        self.make_pool("moments", 1)
+        asked = claim("moments-claim", "moments")
+        asked["metadata"]["labels"] = {"agents.x-k8s.io/created-by": "python-client"}
+        self.create(asked)
+        made = self.wait("SandboxClaim", "moments-claim", lambda it: FIRST_READY in it["metadata"].get("annotations", {}), "annotated")
+        told = made["metadata"]["annotations"]
+        self.assertEqual(told["agents.x-k8s.io/sandbox-name"], made["status"]["sandbox"]["name"])
+        observed, ready = told["agents.x-k8s.io/controller-first-observed-at"], told[FIRST_READY]
+        for moment in (observed, ready):
+            self.assertRegex(moment, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z$")
+        self.assertLessEqual(observed[:19], ready[:19])
+        # Told once: what happens to it later is no first moment.
+        self.patch("SandboxClaim", "moments-claim", {"spec": {"additionalPodMetadata": {"labels": {"sandbox.users.io/late": "yes"}}}})
+        self.wait("Pod", made["status"]["sandbox"]["name"], lambda pod: pod["metadata"]["labels"].get("sandbox.users.io/late"), "labelled")
+        self.assertEqual(self.get("SandboxClaim", "moments-claim")["metadata"]["annotations"], told)
 
     def test_the_pods_name_is_there_with_ready(self):
         self.make_pool("named", 1)
