@@ -12,6 +12,7 @@
 #include "client/kinds.h"
 #include "e2b/api.h"
 #include "gateway/gateway.h"
+#include "gateway/target.h"
 #include "linux/files.h"
 #include "pki/authority.h"
 #include "reconcile/manager.h"
@@ -72,7 +73,8 @@ struct E2bEndpoint::State {
              .clock = parts.clock,
              .metrics = parts.metrics,
              .wrote = [this](const model::Json& sandbox) { gate.learn(sandbox); },
-             .deleted = [this](const model::Json& last) { gate.forget(last); }},
+             .deleted = [this](const model::Json& last) { gate.forget(last); },
+             .chosen = [this](const model::Key& key) { gate.expect(key, gateway::kEnvdPort); }},
             {.domain = domain_of(options)}),
         gate(parts.manager.cache(client::kSandboxes), parts.manager.cache(client::kPods),
              gateway_options()) {

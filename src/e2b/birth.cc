@@ -113,6 +113,7 @@ std::optional<pool::Hold> take(Core& core, const Birth& birth) {
 // The one write. Null when somebody else has it now.
 Object adopt(Core& core, const Birth& birth, pool::Hold hold) {
   const Object member = hold.sandbox();
+  if (core.parts.chosen) core.parts.chosen(model::key_of(*member));
   Json patch = leaving_pool(*member);
   merge_into(patch.get_object(), birth.marks.get_object());
   name_environment(patch, model::name_of(*member), birth.environment);

@@ -71,6 +71,8 @@ struct Parts {
   // has his answer: the gateway shall not know less than its clients. Must not block; may be empty.
   std::function<void(const Json& sandbox)> wrote = {};
   std::function<void(const Json& last)> deleted = {};
+  // The same of one that will be handed out, before the write that does it.
+  std::function<void(const model::Key& sandbox)> chosen = {};
 };
 
 struct Core {

@@ -34,6 +34,7 @@ TEST(E2bCreates, AWarmOneIsTakenWithItsOutfit) {
   EXPECT_TRUE(has_variable(outfits[0], "E2B_SANDBOX=true"));
   EXPECT_TRUE(has_variable(outfits[0], "E2B_SANDBOX_ID=" + member));
   EXPECT_TRUE(has_variable(outfits[0], "E2B_TEMPLATE_ID=base"));
+  EXPECT_EQ(world.chosen(), std::vector{member});
 }
 
 TEST(E2bCreates, OneThatWearsEverythingIsNotReachedInto) {

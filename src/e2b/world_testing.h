@@ -354,6 +354,12 @@ class World {
     return found == told_.end() ? std::vector<std::string>() : found->second;
   }
 
+  // Which it was told to expect requests for.
+  std::vector<std::string> chosen() const {
+    const std::lock_guard lock(told_mutex_);
+    return chosen_;
+  }
+
  private:
   void hear(const Json& box, bool is_deleted) {
     static constexpr std::array<std::string_view, 5> kStates = {"none", "running", "paused",
@@ -364,8 +370,9 @@ class World {
     told_[std::string(model::name_of(box))].emplace_back(state);
   }
 
-  mutable std::mutex told_mutex_;  // guards told_
+  mutable std::mutex told_mutex_;  // guards told_ and chosen_
   std::map<std::string, std::vector<std::string>, std::less<>> told_;
+  std::vector<std::string> chosen_;
 
   void start(Options wanted, bool has_reach) {
     manager = std::make_unique<reconcile::Manager>(client());
@@ -382,7 +389,12 @@ class World {
                                       .clock = clock,
                                       .metrics = metrics,
                                       .wrote = [this](const Json& box) { hear(box, false); },
-                                      .deleted = [this](const Json& box) { hear(box, true); }},
+                                      .deleted = [this](const Json& box) { hear(box, true); },
+                                      .chosen =
+                                          [this](const model::Key& key) {
+                                            const std::lock_guard lock(told_mutex_);
+                                            chosen_.push_back(key.name);
+                                          }},
                                 std::move(wanted));
     manager->start_caches(std::chrono::seconds(30));
     manager->start_controllers();

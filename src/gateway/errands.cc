@@ -2,10 +2,13 @@
 
 #include <utility>
 
+#include "base/thread_name.h"
+#include "linux/background.h"
+
 namespace hearth::gateway {
 
-Errands::Errands(unsigned threads, std::size_t queue_limit) : queue_limit_(queue_limit) {
-  for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+Errands::Errands(unsigned threads, std::size_t queue_limit, Rank rank) : queue_limit_(queue_limit) {
+  for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this, rank] { work(rank); });
 }
 
 Errands::~Errands() {
@@ -32,7 +35,9 @@ void Errands::stop() {
   threads_.clear();
 }
 
-void Errands::work() {
+void Errands::work(Rank rank) {
+  name_thread("errand");
+  if (rank == Rank::background) linux::step_back();
   while (true) {
     std::function<void()> errand;
     {

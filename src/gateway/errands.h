@@ -13,7 +13,9 @@ namespace hearth::gateway {
 
 class Errands {
  public:
-  Errands(unsigned threads, std::size_t queue_limit);
+  enum class Rank { usual, background };  // linux/background.h
+
+  Errands(unsigned threads, std::size_t queue_limit, Rank rank = Rank::usual);
   Errands(const Errands&) = delete;
   Errands& operator=(const Errands&) = delete;
   ~Errands();  // stop()
@@ -24,7 +26,7 @@ class Errands {
   void stop();
 
  private:
-  void work();
+  void work(Rank rank);
 
   const std::size_t queue_limit_;
   std::mutex mutex_;  // guards queue_ and is_stopped_

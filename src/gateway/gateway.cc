@@ -13,6 +13,7 @@
 #include "base/guarded.h"
 #include "base/log.h"
 #include "client/watch_cache.h"
+#include "gateway/ahead.h"
 #include "gateway/dialler.h"
 #include "gateway/errands.h"
 #include "gateway/lane.h"
@@ -97,7 +98,8 @@ struct Gateway::State {
       : table(table_options(options)),
         dialler(pods, options.reach),
         errands(kDialThreads, kDialQueue),
-        wakers(kWakeThreads, kWakeQueue) {
+        wakers(kWakeThreads, kWakeQueue),
+        ahead(dialler) {
     if (options.registry != nullptr) {
       learnt = &options.registry->counter("hearth_gateway_routes_learnt_total",
                                           "Sandboxes learnt of before the watch told.");
@@ -110,6 +112,7 @@ struct Gateway::State {
     shared.table = &table;
     shared.dialler = &dialler;
     shared.errands = &errands;
+    shared.ahead = &ahead;
     shared.upstream_tls = net::make_tls_context(net::TlsClientOptions{.verify = false});
     shared.max_connections = connection_limit(options.limits.connections);
     if (options.wake) shared.wake = [this](const model::Key& key) { return wake(key); };
@@ -181,6 +184,7 @@ struct Gateway::State {
   std::vector<std::jthread> threads;
   Errands errands;
   Errands wakers;
+  Ahead ahead;
 };
 
 Gateway::Gateway(client::WatchCache& sandboxes, const client::WatchCache& pods,
@@ -231,6 +235,7 @@ void Gateway::stop(Duration grace) {
   state.threads.clear();
   state.errands.stop();
   state.wakers.stop();
+  state.ahead.stop();
   const std::lock_guard lock(state.lanes_mutex);
   state.lanes.clear();
 }
@@ -249,6 +254,14 @@ void Gateway::learn(const model::Json& sandbox) {
 
 void Gateway::forget(const model::Json& last) {
   if (state_->table.remove(last) && state_->forgotten != nullptr) state_->forgotten->add();
+}
+
+// Where many ask, whoever was first would wait for what the others may need.
+void Gateway::expect(const model::Key& key, std::uint16_t port) {
+  const Shared& shared = state_->shared;
+  if (shared.control_requests > std::max(shared.options.threads, 1U)) return;
+  const RoutePtr route = state_->table.find(key.ns, key.name);
+  if (route && route->state == RouteState::running) state_->ahead.dial(route, port);
 }
 
 std::optional<ActivityReport> Gateway::activity(const model::Key& key) const {

@@ -112,6 +112,10 @@ class Gateway {
   // cut.
   void forget(const model::Json& last);
 
+  // A client is about to hear of it, and will send something to that port: connects already, unless
+  // there is more to do than that. Returns at once.
+  void expect(const model::Key& key, std::uint16_t port);
+
   // Nothing for a sandbox that is not known.
   std::optional<ActivityReport> activity(const model::Key& key) const;
 

@@ -264,6 +264,7 @@ void Lane::tick() {
   const std::int64_t now = loop_.now();
   for_each_session([now](Session& session) { session.check_deadline(now); });
   upstreams_.sweep(now);
+  shared_.ahead->sweep(limits().idle_upstream);
   if (access_lines_) access_lines_->hand_over();
 }
 

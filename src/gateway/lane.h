@@ -16,6 +16,7 @@
 
 #include "gateway/access.h"
 #include "gateway/access_log.h"
+#include "gateway/ahead.h"
 #include "gateway/dialler.h"
 #include "gateway/endpoint.h"
 #include "gateway/errands.h"
@@ -40,6 +41,7 @@ struct Shared {
   Table* table = nullptr;
   const Dialler* dialler = nullptr;
   Errands* errands = nullptr;  // connecting, signatures
+  Ahead* ahead = nullptr;
   // Has it woken, once for all who wait; they hear of it by Lane::after_wake.
   std::function<bool(const model::Key& key)> wake;
   std::shared_ptr<net::TlsContext> upstream_tls;

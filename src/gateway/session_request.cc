@@ -297,15 +297,28 @@ void Session::go(const http::HeadView& head, const Target& target) {
 void Session::dial() {
   phase_ = Phase::dialling;
   set_deadline(lane_.limits().connect);
-  const auto work = [session = weak_from_this(), &lane = lane_, ticket = ++ticket_, route = route_,
-                     port = port_] {
-    auto dialled = std::make_shared<Dialled>(lane.shared().dialler->dial(*route, port));
-    lane.post([session, ticket, dialled] {
+  const auto arrival = [session = weak_from_this(), &lane = lane_,
+                        ticket = ++ticket_](Dialled dialled) {
+    const auto shared = std::make_shared<Dialled>(std::move(dialled));
+    lane.post([session, ticket, shared] {
       const auto self = session.lock();
       if (!self || self->phase_ != Phase::dialling || self->ticket_ != ticket) return;
-      self->after_dial(std::move(*dialled));
+      self->after_dial(std::move(*shared));
       self->advance();
     });
+  };
+  Dialled made;
+  switch (lane_.shared().ahead->take(upstream_key(), made, arrival)) {
+    case Ahead::Found::made:
+      after_dial(std::move(made));
+      return;
+    case Ahead::Found::coming:
+      return;
+    case Ahead::Found::nothing:
+      break;
+  }
+  const auto work = [arrival, &dialler = *lane_.shared().dialler, route = route_, port = port_] {
+    arrival(dialler.dial(*route, port));
   };
   if (!lane_.shared().errands->run(work)) refuse(kBusy);
 }
