@@ -98,6 +98,19 @@ model::MetaRules meta_rules(const Resource& resource) {
   return rules;
 }
 
+// An empty list or map in metadata says nothing, and the real server does not keep it.
+void drop_empty_metadata(Json& object) {
+  Json* metadata = model::find(object, {"metadata"});
+  if (!metadata || !metadata->is_object()) return;
+  for (const char* name : {"labels", "annotations", "finalizers", "ownerReferences"}) {
+    const Json* value = metadata->get_object().if_contains(name);
+    if (!value) continue;
+    const bool is_empty = (value->is_object() && value->get_object().empty()) ||
+                          (value->is_array() && value->get_array().empty());
+    if (is_empty) metadata->get_object().erase(name);
+  }
+}
+
 // Whether nothing holds back an object that is being deleted any more.
 bool may_vanish(const Json& object) {
   if (!is_deleting(object) || !finalizers_of(object).empty()) return false;
@@ -183,6 +196,7 @@ void Objects::check(Json& object, const Json* old, Change& change) const {
   schema::prune(object, *resource.schema, &change.problems.unknown);
   change.refuse_or_warn();
   if (resource.built_in) schema::drop_zero_values(object, *resource.schema);
+  drop_empty_metadata(object);
   schema::apply_defaults(object, *resource.schema);
   resource.strategy->fill_in(object);
 

@@ -380,6 +380,21 @@ TEST_F(ServerTest, EmptiesANamespaceBeforeItGoes) {
   EXPECT_FALSE(api().find(kConfigMaps, "gone", "inside"));
 }
 
+TEST_F(ServerTest, TheLastAnnotationTakesTheirListAlong) {
+  for (const auto& [kind, made] :
+       {std::pair(kSandboxes, sandbox("a")),
+        std::pair(kConfigMaps, json(R"({"apiVersion":"v1","kind":"ConfigMap",
+            "metadata":{"name":"a","namespace":"default"}})"))}) {
+    Json annotated = made;
+    model::make_object_at(annotated, {"metadata", "annotations"})["x"] = "1";
+    model::make_object_at(annotated, {"metadata", "labels"});
+    EXPECT_FALSE(model::find(api().create(kind, annotated), {"metadata", "labels"}));
+    const Json patch = json(R"({"metadata":{"annotations":{"x":null}}})");
+    const Json bare = api().patch(kind, "default", "a", client::PatchKind::merge, patch);
+    EXPECT_FALSE(model::find(bare, {"metadata", "annotations"}));
+  }
+}
+
 TEST_F(ServerTest, FindsEverythingAgainAfterARestart) {
   const Json made = api().create(kSandboxes, sandbox("a"));
 
