@@ -18,13 +18,35 @@ namespace {
 using linux::Fd;
 
 // What programs need of /etc and what every user of the machine may see anyway.
-constexpr std::array<const char*, 24> kEtc = {
-    "alternatives",   "bash.bashrc", "ca-certificates", "ca-certificates.conf",
-    "debian_version", "gai.conf",    "inputrc",         "java-17-openjdk",
-    "ld.so.cache",    "ld.so.conf",  "ld.so.conf.d",    "localtime",
-    "magic",          "mime.types",  "os-release",      "perl",
-    "profile",        "protocols",   "python3",         "python3.11",
-    "services",       "ssl/certs",   "ssl/openssl.cnf", "timezone",
+constexpr std::array<const char*, 28> kEtc = {
+    "alternatives",
+    "bash.bashrc",
+    "ca-certificates",
+    "ca-certificates.conf",
+    "debian_version",
+    "fonts",
+    "gai.conf",
+    "inputrc",
+    "java-11-openjdk",
+    "java-17-openjdk",
+    "java-21-openjdk",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "localtime",
+    "magic",
+    "mime.types",
+    "os-release",
+    "perl",
+    "profile",
+    "protocols",
+    "python3",
+    "python3.11",
+    "python3.13",
+    "services",
+    "ssl/certs",
+    "ssl/openssl.cnf",
+    "timezone",
 };
 
 struct Text {
@@ -117,8 +139,7 @@ void copy_public(const std::string& from, int to_fd, const std::string& to) {
   }
 }
 
-// A whiteout: an overlay shows nothing where an upper layer has one (device 0/0).
-void make_whiteout(int mask_fd, const std::string& path) {
+void make_folders_above(int mask_fd, const std::string& path) {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   std::string made;
   for (const auto& part : folder) {
@@ -126,6 +147,11 @@ void make_whiteout(int mask_fd, const std::string& path) {
     if (::mkdirat(mask_fd, made.c_str(), 0755) != 0 && errno != EEXIST)
       throw_errno("make '{}'", made);
   }
+}
+
+// A whiteout: an overlay shows nothing where an upper layer has one (device 0/0).
+void make_whiteout(int mask_fd, const std::string& path) {
+  make_folders_above(mask_fd, path);
   if (::mknodat(mask_fd, path.c_str(), S_IFCHR, makedev(0, 0)) != 0) throw_errno("hide '{}'", path);
 }
 
@@ -144,6 +170,9 @@ class OpenDir {
   DIR* dir_;
 };
 
+// Keeps pip from installing (PEP 668), to protect a machine that a sandbox is not.
+constexpr std::string_view kNotForPip = "EXTERNALLY-MANAGED";
+
 // Hides what is below `path` (relative to /usr) and not public. Descriptors, not paths: 150,000
 // files are looked at.
 void mask_private(int usr_fd, const std::string& path, int mask_fd) {
@@ -154,12 +183,23 @@ void mask_private(int usr_fd, const std::string& path, int mask_fd) {
     struct stat status{};
     if (::fstatat(folder.fd(), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
     const std::string inner = path == "." ? std::string(name) : fmt::format("{}/{}", path, name);
-    if (!is_public(status)) {
+    if (!is_public(status) || name == kNotForPip) {
       make_whiteout(mask_fd, inner);
     } else if (S_ISDIR(status.st_mode)) {
       mask_private(usr_fd, inner, mask_fd);
     }
   }
+}
+
+// `python` is what most programs call it; Debian leaves the name to a package of its own.
+void add_python(int usr_fd, int mask_fd) {
+  constexpr const char* kPython = "bin/python";
+  const auto is_there = [&](const char* path) {
+    return ::faccessat(usr_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+  };
+  if (!is_there("bin/python3") || is_there(kPython) || is_there("local/bin/python")) return;
+  make_folders_above(mask_fd, kPython);
+  if (::symlinkat("python3", mask_fd, kPython) != 0) throw_errno("make link '{}'", kPython);
 }
 
 void make_root_layer(int root_fd) {
@@ -196,6 +236,7 @@ void make_host_image(int folder_fd) {
   make_root_layer(root.get());
   const Fd usr = linux::open_file("/usr", O_RDONLY | O_DIRECTORY);
   mask_private(usr.get(), ".", mask.get());
+  add_python(usr.get(), mask.get());
 }
 
 ImageLayers host_image_layers(const std::string& path) {

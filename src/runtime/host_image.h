@@ -3,7 +3,8 @@
 // Two layers. The root layer is a folder of ours: links such as /bin -> usr/bin, empty folders, two
 // users (root and user), and an /etc with an allow-list of files that hold no secrets. The other
 // one is the machine's own /usr, under a mask that hides everything in it that not everybody on the
-// machine may read: inside, root is root, and would otherwise read it. Nothing of /root, /home,
+// machine may read: inside, root is root, and would otherwise read it. The mask also gives `python`
+// to a machine that calls it python3, and lets pip install. Nothing of /root, /home,
 // /var, /etc or any other folder of the machine is part of it.
 #pragma once
 

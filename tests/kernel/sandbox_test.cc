@@ -82,6 +82,13 @@ TEST_F(Sandbox, HidesWhatNotEverybodyMayRead) {
   EXPECT_EQ(outcome.output, "");
 }
 
+TEST_F(Sandbox, CallsPythonAsProgramsDoAndLetsPipInstall) {
+  if (sh("command -v python3").exited.status.code != 0)
+    GTEST_SKIP() << "there is no python3 on this machine";
+  EXPECT_EQ(sh("python -c 'print(1)'").output, "1\n");
+  EXPECT_EQ(sh("find /usr/lib -maxdepth 2 -name EXTERNALLY-MANAGED").output, "");
+}
+
 TEST_F(Sandbox, WritesWithoutTouchingTheHost) {
   EXPECT_EQ(
       sh("echo x > /usr/bin/hearth-new && chmod 755 /usr/bin/hearth-new && rm /usr/bin/env && "
