@@ -14,6 +14,11 @@ TEST(Digest, IsSha256) {
   // RFC 4231, test case 2.
   EXPECT_EQ(hmac_sha256_hex("Jefe", "what do ya want for nothing?"),
             "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+  // Whatever the key before it was.
+  EXPECT_NE(hmac_sha256_hex("", "what do ya want for nothing?"),
+            hmac_sha256_hex("Jeff", "what do ya want for nothing?"));
+  EXPECT_EQ(hmac_sha256_hex("Jefe", "what do ya want for nothing?"),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
 }
 
 TEST(SandboxTokens, DifferByIdPurposeAndSeed) {

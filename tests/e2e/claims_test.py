@@ -82,7 +82,7 @@ spec: {warmPoolRef: {name: quick}}
         self.assertEqual(uid_of(pod), uid_of(pods[name]))
         self.assertEqual(pod["status"]["containerStatuses"], pods[name]["status"]["containerStatuses"])
         self.assertEqual(len(self.wait_full("quick", 2).keys() - {name}), 2)
-        table = self.kubectl("get", "sandboxclaim").splitlines()
+        table = self.kubectl("get", "sandboxclaim", "quick-claim").splitlines()
         self.assertEqual([line.split()[:4] for line in table],
                          [["NAME", "READY", "SANDBOX", "REASON"], ["quick-claim", "True", name, "DependenciesReady"]])
         self.kubectl("delete", "sandboxclaim", "quick-claim")
