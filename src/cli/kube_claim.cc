@@ -135,8 +135,8 @@ class Claiming {
       const std::stop_callback over(patience.token(), [&] { settled.request_stop(); });
       const auto end = cluster_.api->watch(
           client::kSandboxClaims, watch,
-          [&](client::Event event) {
-            take(std::move(event));
+          [&](const client::Event& event) {
+            take(event);
             if (is_settled()) settled.request_stop();
           },
           settled.get_token());
@@ -147,7 +147,7 @@ class Claiming {
     judge();
   }
 
-  void take(client::Event event) {
+  void take(const client::Event& event) {
     if (event.kind == client::EventKind::bookmark) return;
     if (event.kind == client::EventKind::deleted)
       fail(Code::unavailable, "somebody deleted the claim '{}' meanwhile", name());
