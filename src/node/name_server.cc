@@ -81,9 +81,7 @@ class NameServer::State {
         upstream_(open_socket(SOCK_DGRAM)),
         stop_(::eventfd(0, EFD_CLOEXEC)),
         resolver_(socket_address(options.upstream, options.upstream_port)) {
-    bind_to(datagrams_, options.address, 0);
-    port_ = port_of(datagrams_);
-    bind_to(listener_, options.address, port_);
+    bind_both();
     if (::listen(listener_.get(), 64) != 0) throw_errno("listen for names");
     thread_ = std::jthread([this] { run(); });
   }
@@ -99,6 +97,22 @@ class NameServer::State {
   Guarded<Names> names;
 
  private:
+  // One port for both. What is free for datagrams may be taken for streams, all the more where
+  // thousands of connections have just ended.
+  void bind_both() {
+    constexpr int kTries = 100;
+    for (int left = kTries; port_ == 0; --left) {
+      bind_to(datagrams_, options_.address, 0);
+      try {
+        bind_to(listener_, options_.address, port_of(datagrams_));
+        port_ = port_of(datagrams_);
+      } catch (const Error&) {
+        if (left == 0) throw;
+        datagrams_ = open_socket(SOCK_DGRAM);
+      }
+    }
+  }
+
   // A datagram that was passed on under a number of ours.
   struct Passed {
     std::uint16_t id = 0;

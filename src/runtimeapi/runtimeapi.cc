@@ -54,12 +54,26 @@ Duration timeout_from(const std::vector<std::string>& environment) {
       std::chrono::duration<double>(std::min(seconds, kLongestTimeout)));
 }
 
+// Where nobody said where: the usual place, or, where that cannot be (the root of a container may
+// be read-only), one that is always there.
+constexpr std::string_view kUsualBase = "/app";
+constexpr std::string_view kLastBase = "/tmp";
+
+Base open_base(std::string path, const guest::User& user) {
+  inside::ConfinedRoot root(path, user);
+  return {.path = std::move(path), .user = user, .root = std::move(root)};
+}
+
 // Read for every request: settings may change.
 Base make_base(const guest::Settings& settings) {
-  std::string path = inside::variable_or(settings.environment, "SANDBOX_BASE_DIR", "/app");
-  guest::User user = guest::find_user_here(settings.user);
-  inside::ConfinedRoot root(path, user);
-  return {.path = std::move(path), .user = std::move(user), .root = std::move(root)};
+  const guest::User user = guest::find_user_here(settings.user);
+  std::string said = inside::variable_or(settings.environment, "SANDBOX_BASE_DIR", "");
+  if (!said.empty()) return open_base(std::move(said), user);
+  try {
+    return open_base(std::string(kUsualBase), user);
+  } catch (const Error&) {
+    return open_base(std::string(kLastBase), user);
+  }
 }
 
 void answer_detail(serve::Exchange& exchange, unsigned status, std::string_view detail) {
