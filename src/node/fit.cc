@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "model/agent_sandbox.h"
 #include "model/meta.h"
 #include "model/quantity.h"
 
@@ -26,16 +27,30 @@ std::optional<model::Quantity> quantity_at(const Json& value, model::Path path) 
   return number ? std::optional(model::Quantity::of(*number)) : std::nullopt;
 }
 
-// As the API server fills it in.
-std::optional<model::Quantity> request_of(const Json& container, std::string_view resource) {
-  if (auto request = quantity_at(container, {"resources", "requests", resource})) return request;
-  return quantity_at(container, {"resources", "limits", resource});
+// Whether limits reserve nothing: sandboxes are many, mostly wait for an agent to think, and say
+// how much they may take at most. A thousand of them share two processors.
+bool is_packed(const Json& pod) {
+  const auto owner = model::controller_of(pod);
+  return owner && owner->kind == "Sandbox" && owner->group() == model::kCoreGroup;
 }
 
-Resources asked(const Json& container) {
+// As the API server fills it in: a limit is a request where there is none. Of packed pods what is
+// as large as the limit may be just that, and is taken for it.
+std::optional<model::Quantity> request_of(const Json& container, std::string_view resource,
+                                          bool is_packed) {
+  const auto limit = quantity_at(container, {"resources", "limits", resource});
+  auto request = quantity_at(container, {"resources", "requests", resource});
+  if (!request) request = limit;
+  const bool is_limit = request && limit && request->thousandths() == limit->thousandths();
+  return is_packed && is_limit ? std::nullopt : request;
+}
+
+Resources asked(const Json& container, bool is_packed) {
   Resources resources;
-  if (const auto cpu = request_of(container, "cpu")) resources.cpu_millis = cpu->thousandths();
-  if (const auto memory = request_of(container, "memory")) resources.memory_bytes = memory->units();
+  if (const auto cpu = request_of(container, "cpu", is_packed))
+    resources.cpu_millis = cpu->thousandths();
+  if (const auto memory = request_of(container, "memory", is_packed))
+    resources.memory_bytes = memory->units();
   return resources;
 }
 
@@ -153,11 +168,12 @@ Resources requests_of(const Json& pod) {
   Resources sum;
   Resources most;      // at any time of the beginning
   Resources sidecars;  // so far
+  const bool packed = is_packed(pod);
   if (const auto* containers = model::array_at(pod, {"spec", "containers"}))
-    for (const Json& container : *containers) sum += asked(container);
+    for (const Json& container : *containers) sum += asked(container, packed);
   if (const auto* containers = model::array_at(pod, {"spec", "initContainers"})) {
     for (const Json& container : *containers) {
-      Resources now = asked(container);
+      Resources now = asked(container, packed);
       if (model::text_at(container, {"restartPolicy"}) == "Always") {
         sidecars += now;
         most = larger(most, sidecars);

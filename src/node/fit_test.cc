@@ -53,6 +53,19 @@ TEST(Fit, ALimitIsAskedForUnlessTheRequestSaysLess) {
   EXPECT_EQ(requests_of(pod).memory_bytes, 1 << 20);
 }
 
+TEST(Fit, LimitsOfSandboxesReserveNothing) {
+  Json pod = model::parse_json(R"({"metadata":{"ownerReferences":[{"kind":"Sandbox","name":"a",
+      "apiVersion":"agents.x-k8s.io/v1beta1","uid":"u","controller":true}]},"spec":{"containers":[
+      {"resources":{"limits":{"cpu":"1","memory":"1Mi"}}},
+      {"resources":{"limits":{"cpu":"1000m","memory":"1Mi"},
+                    "requests":{"cpu":"1","memory":"512Ki"}}}]}})")
+                 .value;
+  EXPECT_EQ(requests_of(pod).cpu_millis, 0);
+  EXPECT_EQ(requests_of(pod).memory_bytes, 512 << 10);
+  pod.at("metadata").as_object().erase("ownerReferences");
+  EXPECT_EQ(requests_of(pod).cpu_millis, 2000);
+}
+
 TEST(Fit, ATaintIsForThoseWhoTolerateIt) {
   Json closed = node();
   model::make_object_at(closed, {"spec"})["taints"] = json(
