@@ -6,6 +6,7 @@
 #include <atomic>
 #include <latch>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -205,13 +206,26 @@ TEST_F(Serve, NoticesThatAPeerLeft) {
 }
 
 TEST_F(Serve, ClosesTheOldestWhenThereAreTooMany) {
-  TestClient first = start(echo, {.connections = 2});
-  EXPECT_EQ(first.ask({}).status, 200U);
+  std::latch held{1};
+  std::latch go{1};
+  const auto hold = [&](Exchange& exchange) {
+    if (exchange.request().path == "/hold") {
+      held.count_down();
+      go.wait();
+    }
+    echo(exchange);
+  };
+  // Who was just answered may not have been put aside yet. So the first asks for nothing, and the
+  // second is not answered meanwhile.
+  TestClient first = start(hold, {.connections = 2});
   TestClient second(port_);
-  EXPECT_EQ(second.ask({}).status, 200U);
+  second.send("GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
+  held.wait();
   TestClient third(port_);
   EXPECT_EQ(third.ask({}).status, 200U);
   EXPECT_TRUE(first.is_closed());
+  go.count_down();
+  EXPECT_EQ(second.receive().status, 200U);
 }
 
 TEST_F(Serve, LosesPatienceWithASlowHead) {
