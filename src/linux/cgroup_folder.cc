@@ -77,6 +77,13 @@ std::string read_cgroup_file(int dir_fd, const std::string& file) {
   return text;
 }
 
+std::optional<std::uint64_t> number_in(int dir_fd, const std::string& file) {
+  const std::string text = read_cgroup_file(dir_fd, file);
+  std::uint64_t value = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+  return read.ec == std::errc() ? std::optional(value) : std::nullopt;
+}
+
 bool has_cgroup_file(int dir_fd, const std::string& file) {
   return ::faccessat(dir_fd, file.c_str(), F_OK, 0) == 0;
 }

@@ -1,7 +1,9 @@
 // Folders of the cgroup file system: made, read, emptied by force, removed. Private to
-// cgroup.cc and cgroup_spares.cc.
+// cgroup.cc, cgroup_leaf.cc and cgroup_spares.cc.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +26,8 @@ class Backoff {
 
 // What a file of a folder holds; nothing at all where there is no such file (any more).
 std::string read_cgroup_file(int dir_fd, const std::string& file);
+// The number that it begins with; nothing where there is no such file, or no number in it.
+std::optional<std::uint64_t> number_in(int dir_fd, const std::string& file);
 
 bool has_cgroup_file(int dir_fd, const std::string& file);
 

@@ -2,7 +2,6 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -20,13 +19,6 @@ constexpr const char* kTasks = "tasks";  // v1 only
 
 bool contains(const std::vector<std::string>& list, std::string_view word) {
   return std::ranges::find(list, word) != list.end();
-}
-
-std::uint64_t number_in(int dir_fd, const std::string& file) {
-  const std::string text = read_cgroup_file(dir_fd, file);
-  std::uint64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
 }
 
 }  // namespace
@@ -149,20 +141,22 @@ CgroupUsage Cgroup::usage() const {
   if (const Leaf* memory = find_leaf("memory")) {
     const int dir = memory->limited_dir();
     const bool v2 = memory->hierarchy.v2;
-    usage.memory_bytes = number_in(dir, v2 ? "memory.current" : "memory.usage_in_bytes");
+    usage.memory_bytes =
+        number_in(dir, v2 ? "memory.current" : "memory.usage_in_bytes").value_or(0);
     // memory.peak: Linux 5.19.
-    usage.memory_peak_bytes = number_in(dir, v2 ? "memory.peak" : "memory.max_usage_in_bytes");
+    usage.memory_peak_bytes =
+        number_in(dir, v2 ? "memory.peak" : "memory.max_usage_in_bytes").value_or(0);
     usage.oom_kills = flat_keyed_value(
         read_cgroup_file(dir, v2 ? "memory.events" : "memory.oom_control"), "oom_kill");
   }
   if (const Leaf* pids = find_leaf("pids")) {
-    usage.pids = number_in(pids->limited_dir(), "pids.current");
+    usage.pids = number_in(pids->limited_dir(), "pids.current").value_or(0);
   }
   // A v2 cgroup knows its CPU time even without the controller.
   if (const int v2 = v2_dir_fd(); v2 >= 0) {
     usage.cpu_usec = flat_keyed_value(read_cgroup_file(v2, "cpu.stat"), "usage_usec");
   } else if (const Leaf* cpu = find_leaf("cpu")) {
-    usage.cpu_usec = number_in(cpu->dir.get(), "cpuacct.usage") / 1000;
+    usage.cpu_usec = number_in(cpu->dir.get(), "cpuacct.usage").value_or(0) / 1000;
   }
   return usage;
 }

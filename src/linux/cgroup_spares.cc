@@ -3,9 +3,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <charconv>
-#include <optional>
-
 #include "base/error.h"
 #include "linux/cgroup_folder_internal.h"
 #include "linux/cgroup_layout.h"
@@ -24,14 +21,6 @@ constexpr std::size_t kMostSpares = 256;
 constexpr std::uint64_t kMostLeftBytes = std::uint64_t{1} << 20;
 // Folders of cgroups without folders in them.
 constexpr nlink_t kNoFolders = 2;
-
-// Nothing where there is no such file.
-std::optional<std::uint64_t> number_in(int dir_fd, const char* file) {
-  const std::string text = read_cgroup_file(dir_fd, file);
-  std::uint64_t value = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  return read.ec == std::errc() ? std::optional(value) : std::nullopt;
-}
 
 bool has_nothing_in_it(int dir_fd) {
   struct stat status{};
