@@ -205,9 +205,9 @@ void ClaimReconciler::keep_up(Pass& pass) {
   if (patch.is_null()) return;
   model::make_object_at(patch, {"metadata"})["resourceVersion"] =
       model::resource_version_of(*pass.sandbox);
-  pass.sandbox = std::make_shared<const Json>(
+  pass.sandbox =
       parts_.client.patch(client::kSandboxes, model::namespace_of(*pass.sandbox),
-                          model::name_of(*pass.sandbox), client::PatchKind::merge, patch));
+                          model::name_of(*pass.sandbox), client::PatchKind::merge, patch);
   pass.view.sandbox = pass.sandbox.get();
 }
 

@@ -63,11 +63,7 @@ TEST_F(Bash, IsInterruptedByADeparture) {
        {"echo begun; sleep 60; x=wrong",
         "f() { while :; do sleep 60; done; }; g() { echo begun; f; sleep 60; }; g; sleep 60",
         "echo begun; while :; do :; done; x=wrong"}) {
-    serve::TestClient client = guest_.client();
-    const std::string body = cell(endless, R"("language":"bash")");
-    client.send(fmt::format("POST /execute HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{}",
-                            body.size(), body));
-    client.receive_head();
+    serve::TestClient client = guest_.begin(cell(endless, R"("language":"bash")"));
     client.receive_piece();
     client.close();
     EXPECT_EQ(run("echo $x").output, "5\n") << endless;

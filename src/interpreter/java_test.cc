@@ -66,11 +66,7 @@ TEST_F(Java, IsInterruptedByADeparture) {
   run("int x = 5;");
   for (const char* endless : {"System.out.println(1); while (true) {}",
                               "System.out.println(1); Thread.sleep(600_000);"}) {
-    serve::TestClient client = guest_.client();
-    const std::string body = cell(endless, R"("language":"java")");
-    client.send(fmt::format("POST /execute HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{}",
-                            body.size(), body));
-    client.receive_head();
+    serve::TestClient client = guest_.begin(cell(endless, R"("language":"java")"));
     client.receive_piece();
     client.close();
     const Executed next = run("x");

@@ -89,11 +89,7 @@ TEST_F(Node, IsInterruptedByADeparture) {
   run("var x = 5");
   for (const char* endless : {"console.log('begun'); while (true) {}",
                               "console.log('begun'); await new Promise(() => {})"}) {
-    serve::TestClient client = guest_.client();
-    const std::string body = cell(endless, R"("language":"js")");
-    client.send(fmt::format("POST /execute HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{}",
-                            body.size(), body));
-    client.receive_head();
+    serve::TestClient client = guest_.begin(cell(endless, R"("language":"js")"));
     client.receive_piece();
     client.close();
     const Executed next = run("x");

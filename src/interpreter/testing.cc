@@ -99,6 +99,14 @@ http::Response TestGuest::ask(std::string method, std::string target, std::strin
       {.method = std::move(method), .target = std::move(target), .body = std::move(body)});
 }
 
+serve::TestClient TestGuest::begin(const std::string& body) const {
+  serve::TestClient begun = client();
+  begun.send(fmt::format("POST /execute HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{}",
+                         body.size(), body));
+  begun.receive_head();
+  return begun;
+}
+
 void TestGuest::set_environment(const std::string& entry) const {
   serve::TestClient(settings_port_).ask({.method = "POST", .target = "/", .body = entry});
 }

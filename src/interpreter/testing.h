@@ -26,6 +26,8 @@ class TestGuest {
   serve::TestClient client() const { return serve::TestClient(port_); }
   // On a connection of its own.
   http::Response ask(std::string method, std::string target, std::string body = "") const;
+  // Somebody whose cell is under way: the head of what comes of it is here.
+  serve::TestClient begin(const std::string& body) const;
   // The sandbox's variables, from now on.
   void set_environment(const std::string& entry) const;
 

@@ -34,11 +34,7 @@ class Wire : public testing::Test {
   }
   // A client in the middle of a cell that has printed "begun".
   serve::TestClient begin(std::string_view code, std::string_view more = "") const {
-    serve::TestClient client = guest_.client();
-    const std::string body = cell(fmt::format("print('begun')\n{}", code), more);
-    client.send(fmt::format("POST /execute HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{}",
-                            body.size(), body));
-    client.receive_head();
+    serve::TestClient client = guest_.begin(cell(fmt::format("print('begun')\n{}", code), more));
     std::string seen;
     while (seen.find("begun") == std::string::npos) {
       const auto piece = client.receive_piece();

@@ -37,19 +37,19 @@ bool is_packed(const Json& pod) {
 // As the API server fills it in: a limit is a request where there is none. Of packed pods what is
 // as large as the limit may be just that, and is taken for it.
 std::optional<model::Quantity> request_of(const Json& container, std::string_view resource,
-                                          bool is_packed) {
+                                          bool packed) {
   const auto limit = quantity_at(container, {"resources", "limits", resource});
   auto request = quantity_at(container, {"resources", "requests", resource});
   if (!request) request = limit;
   const bool is_limit = request && limit && request->thousandths() == limit->thousandths();
-  return is_packed && is_limit ? std::nullopt : request;
+  return packed && is_limit ? std::nullopt : request;
 }
 
-Resources asked(const Json& container, bool is_packed) {
+Resources asked(const Json& container, bool packed) {
   Resources resources;
-  if (const auto cpu = request_of(container, "cpu", is_packed))
+  if (const auto cpu = request_of(container, "cpu", packed))
     resources.cpu_millis = cpu->thousandths();
-  if (const auto memory = request_of(container, "memory", is_packed))
+  if (const auto memory = request_of(container, "memory", packed))
     resources.memory_bytes = memory->units();
   return resources;
 }
