@@ -69,6 +69,34 @@ TEST(LocalClientTest, SharesItsTrees) {
   EXPECT_EQ(text_at(*made, {"data", "a"}), "1");
 }
 
+// Programs of this process have no use for managedFields, and need not send what they did not get.
+TEST(LocalClientTest, LeavesOutWhoOwnsWhat) {
+  TestServer server;
+  server->start();
+  const auto managers = [&] {
+    HttpClient http(client::load_kubeconfig({server->kubeconfig_path()}));
+    std::string text;
+    const Json object = http.get(kConfigMaps, "default", "x");
+    for (const Json& entry : *model::array_at(object, {"metadata", "managedFields"}))
+      text += std::string(text_at(entry, {"manager"})) + ' ';
+    return text;
+  };
+  Json made = server.client().create(kConfigMaps, config_map("x"), {.manager = "a"});
+  EXPECT_EQ(model::find(made, {"metadata", "managedFields"}), nullptr);
+  model::make_object_at(made, {"data"})["b"] = "2";
+  server.client().update(kConfigMaps, made, "", {.manager = "b"});
+  EXPECT_EQ(managers(), "a b ");
+
+  // Read from the text, as after a restart.
+  server.reopen();
+  server->start();
+  const Json read = server.client().get(kConfigMaps, "default", "x");
+  EXPECT_EQ(model::find(read, {"metadata", "managedFields"}), nullptr);
+  server.client().patch(kConfigMaps, "default", "x", client::PatchKind::merge,
+                        model::parse_json(R"({"data":{"c":"3"}})").value, {.manager = "c"});
+  EXPECT_EQ(managers(), "a b c ");
+}
+
 // Text that is none would be on the disk for good: nobody could read the object again.
 TEST(LocalClientTest, RefusesWhatCouldNotBeReadAgain) {
   TestServer server;

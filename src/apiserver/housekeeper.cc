@@ -190,7 +190,8 @@ void Housekeeper::look_at(const store::Key& key) {
   const store::ObjectPtr kept = store_.find(key);
   if (!kept) return;
   model::Scratch scratch;
-  const Json object = view(*kept, place->resource, scratch.storage());
+  const JsonPtr seen = look(*kept, place->resource, scratch.storage());
+  const Json& object = *seen;
   if (node->second.ending)
     end(*place, object);
   else

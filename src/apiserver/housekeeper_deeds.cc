@@ -122,7 +122,8 @@ void Housekeeper::delete_in_foreground(const Place& place, const Json& object) {
     const auto dependent = place_of(catalogue, key);
     const store::ObjectPtr kept = store_.find(key);
     if (!dependent || !kept) continue;
-    const Json json = view(*kept, dependent->resource);
+    const JsonPtr seen = look(*kept, dependent->resource);
+    const Json& json = *seen;
     for (const Json& reference : *model::array_at(json, {"metadata", "ownerReferences"}))
       if (model::text_at(reference, {"uid"}) == uid &&
           model::is_true_at(reference, {"blockOwnerDeletion"}))

@@ -23,7 +23,9 @@ void append_members(std::string& text, const model::JsonObject& object,
   for (const auto& [key, value] : object) {
     const std::string_view name(key.data(), key.size());
     if (std::find(without.begin(), without.end(), name) != without.end()) continue;
-    text.append(",").append(json_quote(name)).append(":");
+    text += ',';
+    model::append_text(text, name);
+    text += ':';
     model::append_text(text, value);
   }
 }
@@ -112,7 +114,7 @@ bool is_kept_as(const store::Object& object, const std::string& head) {
 
 }  // namespace
 
-KeptText render_kept(const Json& object) {
+KeptText render_kept(const Json& object, const patch::Owners& owners) {
   KeptText kept;
   kept.text = head_of(model::text_at(object, {"kind"}), model::text_at(object, {"apiVersion"}));
   kept.text += R"("metadata":{"resourceVersion":")";
@@ -120,10 +122,26 @@ KeptText render_kept(const Json& object) {
   kept.text += '"';
   if (const model::JsonObject* metadata = model::object_at(object, {"metadata"}))
     append_members(kept.text, *metadata, {"resourceVersion"});
+  if (!owners.empty()) {
+    kept.text += R"(,"managedFields":)";
+    patch::append_text(kept.text, owners);
+  }
   kept.text += '}';
   append_members(kept.text, object.get_object(), {"kind", "apiVersion", "metadata"});
   kept.text += '}';
   return kept;
+}
+
+void put_managed_fields(Json& object, const patch::Owners& owners) {
+  if (owners.empty()) return;
+  std::string text;
+  patch::append_text(text, owners);
+  model::make_object_at(object, {"metadata"})["managedFields"] = model::read_json(text);
+}
+
+std::string render(Json object, const patch::Owners& owners) {
+  put_managed_fields(object, owners);
+  return model::to_text(object);
 }
 
 store::Tags tags_of(const Json& object, const Resource& resource) {
@@ -182,19 +200,30 @@ store::Durability durability_of(const Resource& resource) {
 }
 
 Json view(const store::Object& object, const Resource& resource, model::Storage storage) {
-  const JsonPtr tree = tree_of(object);
-  Json json =
-      tree ? Json(*tree, std::move(storage)) : model::read_json(object.text, std::move(storage));
+  Json json = model::read_json(object.text, std::move(storage));
   if (is_kept_as(object, head_of(resource.kind, resource.api_version()))) return json;
   from_storage(resource, json);
   return json;
 }
 
 JsonPtr look(const store::Object& object, const Resource& resource, const model::Storage& storage) {
-  if (JsonPtr tree = tree_of(object);
+  if (const auto tree = tree_of(object);
       tree && is_kept_as(object, head_of(resource.kind, resource.api_version())))
-    return tree;
-  return std::make_shared<const Json>(view(object, resource, storage));
+    return {tree, &tree->json()};
+  Json json = view(object, resource, storage);
+  model::erase_at(json, {"metadata", "managedFields"});
+  return std::make_shared<const Json>(std::move(json));
+}
+
+Seen see(const store::Object& object, const Resource& resource, const model::Storage& storage) {
+  if (const auto tree = tree_of(object);
+      tree && is_kept_as(object, head_of(resource.kind, resource.api_version())))
+    return {{tree, &tree->json()}, {tree, &tree->owners()}, tree->checked_by() == resource.schema};
+  Json json = view(object, resource, storage);
+  auto owners = std::make_shared<const patch::Owners>(
+      patch::read_owners(model::find(json, {"metadata", "managedFields"})));
+  model::erase_at(json, {"metadata", "managedFields"});
+  return {std::make_shared<const Json>(std::move(json)), std::move(owners)};
 }
 
 std::string view_text(const store::Object& object, const Resource& resource) {

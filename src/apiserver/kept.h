@@ -14,12 +14,16 @@
 
 namespace hearth::apiserver {
 
-// The text of `object` and where its revision goes.
+// The text of `object`, whose managedFields are `owners`, and where its revision goes.
 struct KeptText {
   std::string text;
   std::size_t hole = 0;
 };
-KeptText render_kept(const Json& object);
+KeptText render_kept(const Json& object, const patch::Owners& owners);
+// The same of an object that is not kept.
+std::string render(Json object, const patch::Owners& owners);
+// Puts managedFields where clients see them.
+void put_managed_fields(Json& object, const patch::Owners& owners);
 
 // Labels by their names, and what field selectors and the housekeeper ask for by "\x01" and the
 // name: "\x01spec.nodeName". No label begins like that.
@@ -41,9 +45,18 @@ store::Durability durability_of(const Resource& resource);
 // The object as `resource`'s version shows it, in `storage` (model/scratch.h).
 Json view(const store::Object& object, const Resource& resource,
           boost::json::storage_ptr storage = {});
-// The same to look at: shared if the tree is still about (tree.h), otherwise made in `storage`.
+// The same without managedFields, to look at: shared if the tree is still about (tree.h), otherwise
+// made in `storage`.
 JsonPtr look(const store::Object& object, const Resource& resource,
              const boost::json::storage_ptr& storage = {});
+// And with what the next write has to know.
+struct Seen {
+  JsonPtr object;
+  std::shared_ptr<const patch::Owners> owners;
+  bool is_checked = false;  // with the schema that this resource has now
+};
+Seen see(const store::Object& object, const Resource& resource,
+         const boost::json::storage_ptr& storage);
 // The same as text; cheap where nothing must be converted.
 std::string view_text(const store::Object& object, const Resource& resource);
 // As items of a list, between commas: built-in kinds leave out kind and apiVersion there.

@@ -49,13 +49,16 @@ Written Objects::patch(const Place& place, PatchKind kind, const model::ParsedJs
       return apply(place, body.value, subresource, options);
     }
   }
-  return edit(place, subresource, options, [&](const Json& old, Change& change) {
+  return edit(place, subresource, options, [&](const Seen& seen, Change& change) {
+    const Json& old = *seen.object;
     change.problems.duplicates = body.duplicates;
-    change.patch_text = model::to_text(body.value);
+    change.patch = &body.value;
     // Revisions are compared only if the patch itself brings one.
     change.revision_is_copied = kind != PatchKind::json &&
                                 model::text_at(body.value, {"metadata", "resourceVersion"}).empty();
     Json next(old, change.storage);
+    if (kind == PatchKind::json || model::find(body.value, {"metadata", "managedFields"}))
+      put_managed_fields(next, *seen.owners);
     switch (kind) {
       case PatchKind::json: {
         patch::apply_json_patch(next, body.value);
@@ -64,20 +67,26 @@ Written Objects::patch(const Place& place, PatchKind kind, const model::ParsedJs
       }
       case PatchKind::merge:
         patch::apply_merge_patch(next, body.value);
+        // Built-in kinds have rules of their own, which may change more than the patch names.
+        if (seen.is_checked && !place.resource.built_in)
+          change.touched = model::Touched(body.value);
         break;
       case PatchKind::strategic:
         patch::apply_strategic_patch(next, body.value, *place.resource.schema);
         break;
-      case PatchKind::apply:
-        change.is_apply = true;
-        next = patch::apply(
-            &old, without_what_is_reset(body.value, place.resource, subresource),
+      case PatchKind::apply: {
+        const patch::Owned live{old, *seen.owners};
+        patch::Applied applied = patch::apply(
+            &live, without_what_is_reset(body.value, place.resource, subresource),
             *place.resource.schema,
             {options.manager, std::string(subresource), place.resource.api_version(), clock_.now()},
             options.force);
+        next = std::move(applied.object);
+        change.applied = std::move(applied.owners);
         if (!change.revision_is_copied)
           model::make_object_at(next, {"metadata"})["resourceVersion"] = revision_of(body.value);
         break;
+      }
     }
     return next;
   });
@@ -92,16 +101,17 @@ Written Objects::apply(const Place& place, const Json& configuration, std::strin
         resource.group_resource(), place.name,
         "uid mismatch: the provided object specified a uid or a resourceVersion, and no "
         "existing object was found");
-  Json object = patch::apply(
+  patch::Applied applied = patch::apply(
       nullptr, without_what_is_reset(configuration, resource, subresource), *resource.schema,
       {options.manager, std::string(subresource), resource.api_version(), clock_.now()},
       options.force);
+  Json& object = applied.object;
   if (const std::string_view name = name_of(object); !name.empty() && name != place.name)
     model::throw_bad_request(fmt::format(
         "the name of the object ({}) does not match the name on the URL ({})", name, place.name));
   model::make_object_at(object, {"metadata"})["name"] = place.name;
   try {
-    return make(place, {std::move(object), {}}, options, /*is_apply=*/true);
+    return make(place, {std::move(object), {}}, options, std::move(applied.owners));
   } catch (const model::StatusError& error) {
     if (error.status().reason != "AlreadyExists") throw;
     return patch(place, PatchKind::apply, {configuration, {}}, subresource, options);
@@ -110,7 +120,8 @@ Written Objects::apply(const Place& place, const Json& configuration, std::strin
 
 Json Objects::scale(const Place& place) const {
   const store::ObjectPtr kept = get(place);
-  const Json object = view(*kept, place.resource);
+  const JsonPtr seen = look(*kept, place.resource);
+  const Json& object = *seen;
   const ScalePaths& paths = *place.resource.scale;
   model::JsonObject metadata;
   for (const char* name : {"name", "namespace", "uid", "resourceVersion", "creationTimestamp"})
@@ -142,12 +153,12 @@ Json Objects::set_scale(const Place& place, const std::function<void(Json& scale
   const ScalePaths& paths = *place.resource.scale;
   WriteOptions main_options = options;
   main_options.validation = FieldValidation::ignore;
-  edit(place, "", main_options, [&](const Json& old, Change& change) {
+  edit(place, "", main_options, [&](const Seen& old, Change& change) {
     Json scaled = scale(place);
     const std::string before(revision_of(scaled));
     change_scale(scaled);
     const auto replicas = model::number_at(scaled, {"spec", "replicas"}).value_or(0);
-    Json next = old;
+    Json next = *old.object;
     model::JsonPath::parse(paths.spec_replicas).set(next, replicas);
     const std::string wanted(revision_of(scaled));
     change.revision_is_copied = wanted.empty() || wanted == before;

@@ -93,7 +93,8 @@ Deleted Objects::remove(const Place& place, const DeleteOptions& options) {
   while (true) {
     const store::ObjectPtr kept = get(place);
     model::Scratch scratch;
-    Json object = view(*kept, place.resource, scratch.storage());
+    const Seen seen = see(*kept, place.resource, scratch.storage());
+    Json object(*seen.object, scratch.storage());
     check_preconditions(place, object, options);
 
     const std::int64_t grace = grace_of(place, object, options);
@@ -107,15 +108,14 @@ Deleted Objects::remove(const Place& place, const DeleteOptions& options) {
     Deleted deleted{.gone = !stays, .uid = std::string(uid_of(object)), .text = {}};
     if (options.dry_run || (stays && !changed)) {
       deleted.text = options.dry_run && deleted.gone ? view_text(*kept, place.resource)
-                                                     : model::to_text(object);
+                                                     : render(object, *seen.owners);
       return deleted;
     }
     // What vanishes at once was never seen on its way out.
     const bool at_once = !stays && !was_deleting;
-    store::Write write =
-        make_write(place.resource,
-                   at_once ? view(*kept, place.resource, scratch.storage()) : std::move(object),
-                   kept->revision);
+    store::Write write = make_write(
+        place.resource, at_once ? Json(*seen.object, scratch.storage()) : std::move(object),
+        *seen.owners, kept->revision);
     write.remove = !stays;
     if (store::Outcome outcome = write_to(store_, std::move(write)); outcome.kept) {
       deleted.text = view_text(*outcome.object, place.resource);

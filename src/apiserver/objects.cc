@@ -21,6 +21,7 @@ namespace hearth::apiserver {
 namespace {
 
 using model::FieldError;
+using model::Touched;
 
 // Generated names that are taken already are replaced by others; with 24 million suffixes even a
 // namespace of a million objects finds one.
@@ -56,35 +57,43 @@ void carry_over(Json& next, const Json& old) {
 }
 
 // Everything but metadata and status: what a change of generation is about.
-bool has_same_intent(const Json& left, const Json& right) {
-  const auto is_intent = [](const auto& member) {
-    return member.key() != "metadata" && member.key() != "status";
-  };
+bool has_same_intent(const Json& left, const Json& right, Touched touched) {
   const model::JsonObject& a = left.get_object();
   const model::JsonObject& b = right.get_object();
-  return std::count_if(a.begin(), a.end(), is_intent) ==
-             std::count_if(b.begin(), b.end(), is_intent) &&
-         std::all_of(a.begin(), a.end(), [&](const auto& member) {
-           const Json* other = b.if_contains(member.key());
-           return !is_intent(member) || (other && model::is_same(member.value(), *other));
-         });
+  const auto is_same_in_both = [&](const auto& member) {
+    const std::string_view name = member.key();
+    if (name == "metadata" || name == "status") return true;
+    const auto below = touched.member(name);
+    const Json* one = a.if_contains(name);
+    const Json* other = b.if_contains(name);
+    if (!below || !one || !other) return !below || one == other;
+    return model::is_same_where(*below, *one, *other);
+  };
+  return std::all_of(a.begin(), a.end(), is_same_in_both) &&
+         std::all_of(b.begin(), b.end(), is_same_in_both);
 }
 
-// Takes `status` (and for "finalize" spec.finalizers) of `next`, everything else of `old`.
-Json only_subresource(const Json& next, const Json& old, std::string_view subresource) {
-  Json result(old, next.storage());
-  const auto take = [&](std::string_view member) {
-    if (const Json* value = model::find(next, {member}))
-      result.as_object()[member] = *value;
-    else
-      result.as_object().erase(member);
-  };
-  if (subresource == "status") take("status");
-  if (subresource == "finalize") take("spec");
-  // Ownership may be moved by whoever may write: kubectl's migration to server-side apply does.
-  if (const Json* managed = model::find(next, {"metadata", "managedFields"}))
-    model::make_object_at(result, {"metadata"})["managedFields"] = *managed;
-  return result;
+// Leaves of `next` only what the subresource is about; everything else is as it was.
+void keep_only_subresource(Json& next, const Json& old, std::string_view subresource,
+                           Touched touched) {
+  const std::string_view member = subresource == "finalize" ? "spec" : subresource;
+  model::JsonObject& object = next.as_object();
+  const model::JsonObject& before = old.get_object();
+  std::vector<std::string> added;
+  for (const auto& each : object)
+    if (each.key() != member && !before.contains(each.key())) added.emplace_back(each.key());
+  for (const std::string& name : added) object.erase(name);
+  for (const auto& [name, value] : before)
+    if (name != member && touched.member(name)) object[name] = value;
+}
+
+// The managedFields that a client sent, no longer in the object.
+std::optional<Json> take_managed_fields(Json& object) {
+  Json* found = model::find(object, {"metadata", "managedFields"});
+  if (!found) return std::nullopt;
+  std::optional<Json> sent = std::move(*found);
+  model::erase_at(object, {"metadata", "managedFields"});
+  return sent;
 }
 
 model::MetaRules meta_rules(const Resource& resource) {
@@ -132,7 +141,8 @@ bool lacks_metadata(const std::vector<FieldError>& errors) {
 }
 
 // Records who owns what of a new object. Its state is the server's, not its maker's.
-void record_creation(Json& object, const Resource& resource, const patch::Manager& maker) {
+patch::Owners record_creation(Json& object, const Json* sent, const Resource& resource,
+                              const patch::Manager& maker) {
   std::optional<Json> status;
   if (Json* found = resource.has_status && resource.built_in && resource.store_name != "nodes"
                         ? model::find(object, {"status"})
@@ -140,8 +150,10 @@ void record_creation(Json& object, const Resource& resource, const patch::Manage
     status = std::move(*found);
     object.as_object().erase("status");
   }
-  patch::record_update(nullptr, object, *resource.schema, maker);
+  patch::Owners owners =
+      patch::record_update({.after = object, .sent = sent}, *resource.schema, maker);
   if (status) object.as_object()["status"] = std::move(*status);
+  return owners;
 }
 
 }  // namespace
@@ -193,18 +205,20 @@ void Objects::check_namespace(const Place& place) const {
 // Prunes, defaults and validates `object`, which has the resource's shape.
 void Objects::check(Json& object, const Json* old, Change& change) const {
   const Resource& resource = change.resource;
-  schema::prune(object, *resource.schema, &change.problems.unknown);
+  schema::prune(object, *resource.schema, &change.problems.unknown, change.touched);
   change.refuse_or_warn();
   if (resource.built_in) schema::drop_zero_values(object, *resource.schema);
   drop_empty_metadata(object);
-  schema::apply_defaults(object, *resource.schema);
+  schema::apply_defaults(object, *resource.schema, change.touched);
   resource.strategy->fill_in(object);
 
-  std::vector<FieldError> errors = model::validate_object_meta(object, meta_rules(resource));
+  std::vector<FieldError> errors;
+  if (change.touched.member("metadata"))
+    errors = model::validate_object_meta(object, meta_rules(resource));
   if (old && is_deleting(*old))
     for (FieldError& error : model::validate_new_finalizers(object, *old))
       errors.push_back(std::move(error));
-  for (FieldError& error : schema::validate(object, *resource.schema, old)) {
+  for (FieldError& error : schema::validate(object, *resource.schema, old, change.touched)) {
     // Those who report the state of built-in kinds may leave things out. Which of their lists may
     // not repeat a key is the strategy's to say: environment variables may.
     const bool is_lenient =
@@ -234,13 +248,15 @@ void Objects::Change::refuse_or_warn() {
     return;
   }
   const std::string what = "strict decoding error: " + strict_problems(problems);
-  if (patch_text.empty())
+  if (!patch)
     model::throw_bad_request(fmt::format("{0} in version \"{1}\" cannot be handled as a {0}: {2}",
                                          resource.kind, resource.version, what));
-  model::throw_invalid(resource.group_kind(), name, {model::invalid("patch", patch_text, what)});
+  model::throw_invalid(resource.group_kind(), name,
+                       {model::invalid("patch", model::to_text(*patch), what)});
 }
 
-store::Write Objects::make_write(const Resource& resource, Json object, store::Revision expected) {
+store::Write Objects::make_write(const Resource& resource, Json object, patch::Owners owners,
+                                 store::Revision expected) {
   const CataloguePtr catalogue = catalogue_();
   const ResourcePtr storage = catalogue->storage(resource.store_name);
   if (!storage) model::throw_not_found(resource.group_resource(), name_of(object));
@@ -249,13 +265,15 @@ store::Write Objects::make_write(const Resource& resource, Json object, store::R
   write.key = {resource.store_name, std::string(namespace_of(object)),
                std::string(name_of(object))};
   write.expected = expected;
-  KeptText kept = render_kept(object);
+  KeptText kept = render_kept(object, owners);
   write.text = std::move(kept.text);
   write.hole = kept.hole;
   write.tags = tags_of(object, *storage);
   write.durability = durability_of(resource);
   if (write.text.size() <= kLongestWithTree) {
-    const auto tree = std::make_shared<Tree>(object);
+    const bool is_converted = storage->schema != resource.schema;
+    const auto tree =
+        std::make_shared<Tree>(object, std::move(owners), is_converted ? nullptr : resource.schema);
     recent_trees_.keep(tree);
     write.companion = tree;
   }
@@ -276,14 +294,14 @@ void Objects::allocate_cluster_ip(Json& service) const {
 }
 
 Written Objects::create(const Place& place, model::ParsedJson body, const WriteOptions& options) {
-  return make(place, std::move(body), options, /*is_apply=*/false);
+  return make(place, std::move(body), options, std::nullopt);
 }
 
-// `is_apply`: who owns what is settled already.
+// `applied`: who owns what, if that is settled already.
 Written Objects::make(const Place& place, model::ParsedJson body, const WriteOptions& options,
-                      bool is_apply) {
+                      std::optional<patch::Owners> applied) {
   const Resource& resource = place.resource;
-  Change change{resource, options, "", std::string(name_of(body.value)), {}, {}, {}};
+  Change change{.resource = resource, .options = options, .name = std::string(name_of(body.value))};
   change.problems.duplicates = std::move(body.duplicates);
   Json& object = body.value;
   if (!revision_of(object).empty())
@@ -310,22 +328,25 @@ Written Objects::make(const Place& place, model::ParsedJson body, const WriteOpt
   if (resource.strategy->has_generation()) metadata["generation"] = 1;
   // A node reports itself, state and all; nobody else's state begins with what a client says.
   if (resource.has_status && resource.store_name != "nodes") object.as_object().erase("status");
+  const std::optional<Json> sent = take_managed_fields(object);
   resource.strategy->fill_in(object);
   resource.strategy->prepare_create(object);
   check(object, nullptr, change);
   if (resource.store_name == "services") allocate_cluster_ip(object);
   if (!resource.built_in) warn_of_finalizers(object, nullptr, change.warnings);
-  if (!is_apply)
-    record_creation(object, resource, {options.manager, "", resource.api_version(), now});
+  const patch::Owners owners =
+      applied ? *std::move(applied)
+              : record_creation(object, sent ? &*sent : nullptr, resource,
+                                {options.manager, "", resource.api_version(), now});
 
   std::string name(name_of(object));
   if (options.dry_run) {
     if (store_.find({resource.store_name, place.ns, name}))
       model::throw_already_exists(resource.group_resource(), name);
-    return {nullptr, model::to_text(object), true, std::move(change.warnings)};
+    return {nullptr, render(object, owners), true, std::move(change.warnings)};
   }
   const auto attempt = [&](Json candidate) {
-    store::Write write = make_write(resource, std::move(candidate), 0);
+    store::Write write = make_write(resource, std::move(candidate), owners, 0);
     if (options.durability) write.durability = *options.durability;
     const store::Outcome outcome = write_to(store_, std::move(write));
     return outcome.kept ? outcome.object : nullptr;
@@ -341,26 +362,38 @@ Written Objects::make(const Place& place, model::ParsedJson body, const WriteOpt
 }
 
 // Stores `object` over `old`, or removes it if it was only waiting for this.
-std::optional<Written> Objects::keep(const Place& place, Json object, const store::Object* old,
-                                     Change& change) {
+std::optional<Written> Objects::keep(const Place& place, Json object, patch::Owners owners,
+                                     const store::Object& old, Change& change) {
   const Resource& resource = place.resource;
   if (change.options.dry_run)
-    return Written{nullptr, model::to_text(object), false, std::move(change.warnings)};
-  const bool vanishes = old && may_vanish(object);
-  const store::Revision seen = old ? old->revision : 0;
-  store::Write write =
-      vanishes ? make_write(resource, object, seen) : make_write(resource, std::move(object), seen);
-  write.remove = vanishes;
-  store::Outcome outcome = write_to(store_, std::move(write));
-  if (!outcome.kept) return std::nullopt;
-  Written written{std::move(outcome.object), "", !old, std::move(change.warnings)};
+    return Written{nullptr, render(object, owners), false, std::move(change.warnings)};
+  const bool vanishes = may_vanish(object);
+  Written written{.warnings = std::move(change.warnings)};
   // The last state is answered with the revision its reader knows.
   if (vanishes) {
-    model::make_object_at(object, {"metadata"})["resourceVersion"] = std::to_string(old->revision);
-    written.object = nullptr;
-    written.text = model::to_text(object);
+    model::make_object_at(object, {"metadata"})["resourceVersion"] = std::to_string(old.revision);
+    written.text = render(object, owners);
   }
+  store::Write write = make_write(resource, std::move(object), std::move(owners), old.revision);
+  write.remove = vanishes;
+  store::Outcome outcome = write_to(store_, std::move(write));
+  if (!outcome.kept) {
+    change.warnings = std::move(written.warnings);
+    return std::nullopt;
+  }
+  if (!vanishes) written.object = std::move(outcome.object);
   return written;
+}
+
+// Who owns what after a change of `seen` to `next`.
+patch::Owners Objects::own(const Seen& seen, const Json& next, const Json* sent,
+                           Change& change) const {
+  if (change.applied) return *std::move(change.applied);
+  const patch::Owned before{*seen.object, *seen.owners};
+  return patch::record_update(
+      {.before = &before, .after = next, .sent = sent, .touched = change.touched},
+      *change.resource.schema,
+      {change.options.manager, change.subresource, change.resource.api_version(), clock_.now()});
 }
 
 Written Objects::edit(const Place& place, std::string_view subresource, const WriteOptions& options,
@@ -369,12 +402,16 @@ Written Objects::edit(const Place& place, std::string_view subresource, const Wr
   for (int attempt = 0; attempt < kEditAttempts; ++attempt) {
     const store::ObjectPtr kept = get(place);
     model::Scratch scratch;
-    const JsonPtr before = look(*kept, resource, scratch.storage());
-    const Json& old = *before;
-    Change change{resource, options, std::string(subresource), place.name, {}, {}, {}};
-    change.storage = scratch.storage();
-    Json next = make(old, change);
+    const Seen seen = see(*kept, resource, scratch.storage());
+    const Json& old = *seen.object;
+    Change change{.resource = resource,
+                  .options = options,
+                  .subresource = std::string(subresource),
+                  .name = place.name,
+                  .storage = scratch.storage()};
+    Json next = make(seen, change);
     if (!next.is_object()) model::throw_bad_request("the object must be a JSON object");
+    const std::optional<Json> sent = take_managed_fields(next);
 
     if (const std::string_view name = name_of(next); !name.empty() && name != place.name)
       model::throw_bad_request(fmt::format(
@@ -399,9 +436,9 @@ Written Objects::edit(const Place& place, std::string_view subresource, const Wr
           {model::invalid("metadata.resourceVersion", "0", "must be specified for an update")});
 
     if (!subresource.empty()) {
-      schema::prune(next, *resource.schema, &change.problems.unknown);
+      schema::prune(next, *resource.schema, &change.problems.unknown, change.touched);
       change.refuse_or_warn();
-      next = only_subresource(next, old, subresource);
+      keep_only_subresource(next, old, subresource, change.touched);
     } else if (resource.has_status && !resource.built_in) {
       next.as_object().erase("status");
       if (const Json* status = model::find(old, {"status"})) next.as_object()["status"] = *status;
@@ -410,17 +447,16 @@ Written Objects::edit(const Place& place, std::string_view subresource, const Wr
     if (subresource.empty()) resource.strategy->prepare_update(next, old);
     check(next, &old, change);
     if (!resource.built_in) warn_of_finalizers(next, &old, change.warnings);
-    if (!change.is_apply)
-      patch::record_update(
-          &old, next, *resource.schema,
-          {options.manager, std::string(subresource), resource.api_version(), clock_.now()});
+    patch::Owners owners = own(seen, next, sent ? &*sent : nullptr, change);
     model::make_object_at(next, {"metadata"})["resourceVersion"] = revision_of(old);
-    if (model::is_same(next, old)) return {kept, "", false, std::move(change.warnings)};
+    if (owners == *seen.owners && model::is_same_where(change.touched, next, old))
+      return {kept, "", false, std::move(change.warnings)};
     if (resource.strategy->has_generation() && subresource != "status" &&
-        !has_same_intent(next, old))
+        !has_same_intent(next, old, change.touched))
       grow_generation(next);
 
-    if (auto written = keep(place, std::move(next), kept.get(), change)) return std::move(*written);
+    if (auto written = keep(place, std::move(next), std::move(owners), *kept, change))
+      return std::move(*written);
     if (conditional) model::throw_modified(resource.group_resource(), place.name);
   }
   model::throw_modified(resource.group_resource(), place.name);
@@ -428,7 +464,7 @@ Written Objects::edit(const Place& place, std::string_view subresource, const Wr
 
 Written Objects::update(const Place& place, const model::ParsedJson& body,
                         std::string_view subresource, const WriteOptions& options) {
-  return edit(place, subresource, options, [&](const Json&, Change& change) {
+  return edit(place, subresource, options, [&](const Seen&, Change& change) {
     change.is_put = true;
     change.problems.duplicates = body.duplicates;
     return body.value;
@@ -442,10 +478,12 @@ void Objects::amend(const Place& place, const std::function<bool(Json& object)>&
     const store::ObjectPtr kept = store_.find(key_of(place));
     if (!kept) return;
     model::Scratch scratch;
-    Json object = view(*kept, *storage, scratch.storage());
+    const Seen seen = see(*kept, *storage, scratch.storage());
+    Json object(*seen.object, scratch.storage());
     if (!change(object)) return;
-    store::Write write = make_write(*storage, object, kept->revision);
-    write.remove = may_vanish(object);
+    const bool vanishes = may_vanish(object);
+    store::Write write = make_write(*storage, std::move(object), *seen.owners, kept->revision);
+    write.remove = vanishes;
     if (write_to(store_, std::move(write)).kept) return;
   }
   fail(Code::conflict, "{} '{}' changes too fast", place.resource.plural, place.name);

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "apiserver/catalogue.h"
-#include "apiserver/tree.h"
+#include "apiserver/kept.h"
 #include "base/clock.h"
 #include "model/json.h"
 #include "store/store.h"
@@ -85,21 +85,23 @@ class Objects {
 
  private:
   struct Change;
-  using Edit = std::function<Json(const Json& old, Change& change)>;
+  using Edit = std::function<Json(const Seen& old, Change& change)>;
 
   void check_namespace(const Place& place) const;
   Written edit(const Place& place, std::string_view subresource, const WriteOptions& options,
                const Edit& make);
   Written make(const Place& place, model::ParsedJson body, const WriteOptions& options,
-               bool is_apply);
+               std::optional<patch::Owners> applied);
   Written apply(const Place& place, const Json& configuration, std::string_view subresource,
                 const WriteOptions& options);
   void check(Json& object, const Json* old, Change& change) const;
+  patch::Owners own(const Seen& seen, const Json& next, const Json* sent, Change& change) const;
   void allocate_cluster_ip(Json& service) const;
-  store::Write make_write(const Resource& resource, Json object, store::Revision expected);
+  store::Write make_write(const Resource& resource, Json object, patch::Owners owners,
+                          store::Revision expected);
   // Nothing: somebody else was faster.
-  std::optional<Written> keep(const Place& place, Json object, const store::Object* old,
-                              Change& change);
+  std::optional<Written> keep(const Place& place, Json object, patch::Owners owners,
+                              const store::Object& old, Change& change);
 
   store::Store& store_;
   const Clock& clock_;

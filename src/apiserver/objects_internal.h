@@ -1,7 +1,10 @@
 // What the files behind objects.h share.
 #pragma once
 
+#include "apiserver/kept.h"
 #include "apiserver/objects.h"
+#include "model/touched.h"
+#include "patch/managed_fields.h"
 
 namespace hearth::apiserver {
 
@@ -21,9 +24,10 @@ struct Objects::Change {
   std::string name;
   BodyProblems problems;
   std::vector<std::string> warnings;
-  std::string patch_text;           // of a patch, for messages
-  bool is_put = false;              // a PUT must say which revision it replaces
-  bool is_apply = false;            // ownership is settled already
+  const Json* patch = nullptr;           // of a patch, for messages
+  model::Touched touched;                // what may differ from what is there
+  std::optional<patch::Owners> applied;  // by an apply, which settles who owns what
+  bool is_put = false;                   // a PUT must say which revision it replaces
   bool revision_is_copied = false;  // resourceVersion came from the object, not from the client
   boost::json::storage_ptr storage = {};  // where the new object is made (model/scratch.h)
 

@@ -5,7 +5,10 @@
 
 namespace hearth::apiserver {
 
-Tree::Tree(const Json& object) : json_(object, boost::json::storage_ptr{}) {
+Tree::Tree(const Json& object, patch::Owners owners, schema::SchemaPtr checked_by)
+    : json_(object, boost::json::storage_ptr{}),
+      owners_(std::move(owners)),
+      checked_by_(std::move(checked_by)) {
   // There already, so that settling it allocates nothing.
   model::make_object_at(json_, {"metadata"})["resourceVersion"] = "";
 }
@@ -14,10 +17,8 @@ void Tree::settle(store::Revision revision) noexcept {
   *model::find(json_, {"metadata", "resourceVersion"}) = std::to_string(revision);
 }
 
-JsonPtr tree_of(const store::Object& object) {
-  const auto companion = object.companion.lock();
-  if (!companion) return nullptr;
-  return {companion, &static_cast<const Tree&>(*companion).json()};
+std::shared_ptr<const Tree> tree_of(const store::Object& object) {
+  return std::static_pointer_cast<const Tree>(object.companion.lock());
 }
 
 void RecentTrees::keep(std::shared_ptr<const Tree> tree) {

@@ -3,7 +3,8 @@
 // Who writes an object has its tree at hand. It goes along with the text for a while, so that the
 // caches of controllers, the answer and the next write need not read the text again: that took
 // longer than everything else about a write together. Those who look hold it; when the last one
-// lets go it is gone, and whoever comes then reads the text.
+// lets go it is gone, and whoever comes then reads the text. Its metadata.managedFields are not in
+// it: half of an object, which only the next write asks for (patch/owners.h).
 #pragma once
 
 #include <array>
@@ -12,6 +13,8 @@
 #include <mutex>
 
 #include "model/json.h"
+#include "patch/owners.h"
+#include "schema/schema.h"
 #include "store/object.h"
 
 namespace hearth::apiserver {
@@ -22,18 +25,23 @@ using JsonPtr = std::shared_ptr<const Json>;
 class Tree final : public store::Companion {
  public:
   // A copy of `object`, as it is kept. In memory of its own kind (see model/scratch.h): anyone may
-  // copy it again, at any time.
-  explicit Tree(const Json& object);
+  // copy it again, at any time. `checked_by`: the schema that it was pruned, defaulted and
+  // validated with; null: it has been converted since.
+  Tree(const Json& object, patch::Owners owners, schema::SchemaPtr checked_by);
 
   void settle(store::Revision revision) noexcept override;
   const Json& json() const { return json_; }
+  const patch::Owners& owners() const { return owners_; }
+  const schema::SchemaPtr& checked_by() const { return checked_by_; }
 
  private:
   Json json_;
+  patch::Owners owners_;
+  schema::SchemaPtr checked_by_;
 };
 
 // The tree of this object, in the version it is kept in; null: nobody holds it.
-JsonPtr tree_of(const store::Object& object);
+std::shared_ptr<const Tree> tree_of(const store::Object& object);
 
 // Holds the last trees until their watchers have come. Thread-safe.
 class RecentTrees {

@@ -208,14 +208,6 @@ bool is_plain(std::string_view text) {
   return true;
 }
 
-void append_string(std::string& out, std::string_view text) {
-  if (is_plain(text)) {
-    out.append(1, '"').append(text).append(1, '"');
-  } else {
-    out += json::serialize(text);
-  }
-}
-
 void write_pretty(const Json& value, std::size_t indent, std::string& out) {
   const auto newline = [&](std::size_t by) { out.append("\n").append(2 * by, ' '); };
   if (const JsonObject* object = value.if_object(); object && !object->empty()) {
@@ -285,6 +277,14 @@ Json read_json(std::string_view text, Storage storage) {
   return parser.release();
 }
 
+void append_text(std::string& out, std::string_view text) {
+  if (is_plain(text)) {
+    out.append(1, '"').append(text).append(1, '"');
+  } else {
+    out += json::serialize(text);
+  }
+}
+
 // The library's own serializer keeps where it is on a stack, in order to stop anywhere: that takes
 // twice as long.
 void append_text(std::string& out, const Json& value) {
@@ -293,7 +293,7 @@ void append_text(std::string& out, const Json& value) {
       char before = '{';
       for (const auto& [key, child] : value.get_object()) {
         out += before;
-        append_string(out, key);
+        append_text(out, std::string_view(key));
         out += ':';
         append_text(out, child);
         before = ',';
@@ -312,7 +312,7 @@ void append_text(std::string& out, const Json& value) {
       break;
     }
     case json::kind::string:
-      append_string(out, value.get_string());
+      append_text(out, std::string_view(value.get_string()));
       break;
     case json::kind::bool_:
       out += value.get_bool() ? "true" : "false";

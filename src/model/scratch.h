@@ -6,7 +6,7 @@
 // a member of another tree, and rendering as text, is safe.
 #pragma once
 
-#include <array>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -29,12 +29,12 @@ class Scratch {
   Storage storage() { return &resource_; }
 
  private:
-  // Enough for the trees of most writes, and little enough for a stack. What does not fit is asked
-  // for in ever larger pieces.
+  // Enough for the trees of most writes. What does not fit is asked for in ever larger pieces. Not
+  // on the stack, where it would be filled with zeros.
   static constexpr std::size_t kFirst = 32 << 10;
 
-  std::array<unsigned char, kFirst> first_;  // NOLINT(*-member-init): written before it is read
-  boost::json::monotonic_resource resource_{first_.data(), first_.size()};
+  std::unique_ptr<unsigned char[]> first_ = std::make_unique_for_overwrite<unsigned char[]>(kFirst);
+  boost::json::monotonic_resource resource_{first_.get(), kFirst};
 };
 
 // As those of json.h and read_json.h, with their values in `storage`.
@@ -48,5 +48,7 @@ Json checked_copy(const Json& value, Storage storage);
 
 // As to_text(), behind what is there.
 void append_text(std::string& out, const Json& value);
+// The same of a string.
+void append_text(std::string& out, std::string_view text);
 
 }  // namespace hearth::model

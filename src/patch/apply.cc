@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "patch/entries_internal.h"
 #include "patch/patch_internal.h"
+#include "patch/record_internal.h"
 #include "patch/typed_internal.h"
 
 namespace hearth::patch {
@@ -46,11 +46,11 @@ void check_configuration(const Json& configuration, const Schema& schema, const 
 }
 
 struct Conflict {
-  const Entry* owner = nullptr;
+  const Owner* owner = nullptr;
   FieldSet fields;
 };
 
-std::string owner_text(const Entry& owner) {
+std::string owner_text(const Owner& owner) {
   std::string text = model::to_text(Json(owner.manager));
   if (!owner.subresource.empty())
     text += " with subresource " + model::to_text(Json(owner.subresource));
@@ -88,31 +88,31 @@ class Application {
               const Manager& manager)
       : live_(live), configuration_(configuration), schema_(schema), manager_(manager) {}
 
-  Json run(Entries entries, bool force) const {
-    Entry own = make_entry(manager_, /*is_apply=*/true);
-    own.fields = fields_of(configuration_, schema_);
-    const Entry* earlier = find_owner(entries, own);
-    const Entry last = earlier ? *earlier : Entry();
-    std::erase_if(entries, [&](const Entry& entry) { return entry.is_same_owner(own); });
+  Applied run(Owners owners, bool force) const {
+    Owner own = make_owner(manager_, /*is_apply=*/true);
+    own.own(fields_of(configuration_, schema_));
+    const Owner* earlier = find_owner(owners, own);
+    const Owner last = earlier ? *earlier : Owner();
+    std::erase_if(owners, [&](const Owner& owner) { return owner.is_same_owner(own); });
 
     Json result = merge(live_, configuration_, schema_);
-    if (!last.fields.empty())
-      result = without_dropped(result, last.fields, managed_by_all(entries, own));
-    settle(entries, compare(live_, result, schema_), force);
+    if (last.fields) result = without_dropped(result, last.set(), managed_by_all(owners, own));
+    settle(owners, compare(live_, result, schema_), force);
     // Who changed nothing keeps the time of the last change.
     if (!last.time.empty() && model::is_same(live_, result)) {
       own.time = last.time;
       own.seconds = last.seconds;
     }
-    entries.push_back(std::move(own));
-    store_entries(result, std::move(entries));
-    return result;
+    owners.push_back(std::move(own));
+    drop_empty(owners);
+    sort(owners);
+    return {std::move(result), std::move(owners)};
   }
 
  private:
-  static FieldSet managed_by_all(const Entries& entries, const Entry& own) {
-    FieldSet all = own.fields;
-    for (const Entry& entry : entries) all = unite(std::move(all), entry.fields);
+  static FieldSet managed_by_all(const Owners& owners, const Owner& own) {
+    FieldSet all = own.set();
+    for (const Owner& owner : owners) all = unite(std::move(all), owner.set());
     return all;
   }
 
@@ -132,14 +132,14 @@ class Application {
   }
 
   // Others lose what changed; not without their consent, unless forced.
-  void settle(Entries& entries, const Changes& changes, bool force) const {
+  void settle(Owners& owners, const Changes& changes, bool force) const {
     std::vector<Conflict> conflicts;
-    for (const Entry& entry : entries)
-      if (FieldSet both = intersect(entry.fields, changes.set); !both.empty())
-        conflicts.push_back({&entry, std::move(both)});
+    for (const Owner& owner : owners)
+      if (FieldSet both = intersect(owner.set(), changes.set); !both.empty())
+        conflicts.push_back({&owner, std::move(both)});
     if (!force && !conflicts.empty()) check_consent(std::move(conflicts));
-    for (Entry& entry : entries) entry.take_away(changes);
-    drop_empty(entries);
+    for (Owner& owner : owners) take_away(owner, changes);
+    drop_empty(owners);
   }
 
   // kubectl may take back what it applied on its own side, which the annotation tells.
@@ -184,21 +184,21 @@ void renew_last_applied(Json& object, const Json& configuration) {
 
 }  // namespace
 
-Json apply(const Json* live, const Json& configuration, const schema::Schema& schema,
-           const Manager& manager, bool force) {
+Applied apply(const Owned* live, const Json& configuration, const schema::Schema& schema,
+              const Manager& manager, bool force) {
   check_configuration(configuration, schema, manager);
   const Json nothing = JsonObject();
-  Entries entries = live ? entries_of(*live) : Entries();
+  Owners owners = live ? live->owners : Owners();
   try {
-    if (live && entries.empty()) {
+    if (live && owners.empty()) {
       Manager first = manager;
       first.name = kBeforeFirstApply;
-      record_changes(entries, compare(empty_object(schema), *live, schema), first);
+      record_changes(owners, compare(empty_object(schema), live->object, schema), first);
     }
-    Json result = Application(live ? *live : nothing, configuration, schema, manager)
-                      .run(std::move(entries), force);
-    if (manager.name == kKubectl) renew_last_applied(result, configuration);
-    return result;
+    Applied applied = Application(live ? live->object : nothing, configuration, schema, manager)
+                          .run(std::move(owners), force);
+    if (manager.name == kKubectl) renew_last_applied(applied.object, configuration);
+    return applied;
   } catch (const model::StatusError&) {
     throw;
   } catch (const Error& error) {

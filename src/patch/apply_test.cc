@@ -319,9 +319,9 @@ TEST(Apply, KubectlMovesFromItsOwnSideToTheServers) {
 TEST(Apply, ABuiltInKindGainsNothingItDoesNotName) {
   Manager by = manager("m1");
   by.api_version = "v1";
-  const Json pod =
-      apply(nullptr, json(R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}})"),
-            test_pod(), by, /*force=*/false);
+  const Json pod = apply(static_cast<const Json*>(nullptr),
+                         json(R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}})"),
+                         test_pod(), by, /*force=*/false);
   EXPECT_EQ(model::to_text(pod), R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}})");
 }
 

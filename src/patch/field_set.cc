@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "model/scratch.h"
 
 namespace hearth::patch {
 namespace {
@@ -137,15 +138,6 @@ FieldSet parse_node(const Json& node) {
   set.sort();
   join_duplicates(set);
   return set;
-}
-
-Json node_json(const FieldSet& set) {
-  model::JsonObject json;
-  json.reserve(set.children.size() + 1);
-  if (set.self && !set.children.empty()) json.emplace(".", model::JsonObject());
-  for (const FieldSet::Child& child : set.children)
-    json.emplace(child.element, node_json(child.set));
-  return json;
 }
 
 std::string key_path(std::string_view element) {
@@ -292,24 +284,42 @@ FieldSet intersect(const FieldSet& left, const FieldSet& right) {
   return both;
 }
 
+bool overlaps(const FieldSet& left, const FieldSet& right) {
+  if (left.self && right.self) return true;
+  return std::any_of(right.children.begin(), right.children.end(), [&](const auto& child) {
+    const FieldSet* below = left.find(child.element);
+    return below && overlaps(*below, child.set);
+  });
+}
+
+bool contains(const FieldSet& set, const FieldSet& part) {
+  if (part.self && !set.self) return false;
+  return std::all_of(part.children.begin(), part.children.end(), [&](const auto& child) {
+    const FieldSet* below = set.find(child.element);
+    return below && contains(*below, child.set);
+  });
+}
+
 FieldSet parse_field_set(const Json& fields_v1) {
   FieldSet set = parse_node(fields_v1);
   set.self = false;  // nobody owns the whole object
   return set;
 }
 
-bool overlaps(const Json& fields_v1, const FieldSet& set) {
-  const model::JsonObject* members = fields_v1.if_object();
-  if (!members) return false;
-  if (set.self && (members->empty() || members->if_contains("."))) return true;
-  return std::any_of(set.children.begin(), set.children.end(), [&](const FieldSet::Child& child) {
-    const Json* below = members->if_contains(child.element);
-    return below && overlaps(*below, child.set);
-  });
-}
-
-Json to_json(const FieldSet& set) {
-  return node_json(set);
+void append_text(std::string& out, const FieldSet& set) {
+  char before = '{';
+  if (set.self && !set.children.empty()) {
+    out += R"({".":{})";
+    before = ',';
+  }
+  for (const FieldSet::Child& child : set.children) {
+    out += before;
+    model::append_text(out, std::string_view(child.element));
+    out += ':';
+    append_text(out, child.set);
+    before = ',';
+  }
+  out += before == '{' ? "{}" : "}";
 }
 
 void for_each_path(const FieldSet& set, const std::function<void(const std::string&)>& act) {

@@ -49,12 +49,14 @@ std::string key_element(std::vector<std::pair<std::string_view, const Json*>> ke
 FieldSet unite(FieldSet left, FieldSet right);
 FieldSet subtract(FieldSet left, const FieldSet& right);
 FieldSet intersect(const FieldSet& left, const FieldSet& right);
+// Whether both have a field in common; whether `set` has all of `part`.
+bool overlaps(const FieldSet& left, const FieldSet& right);
+bool contains(const FieldSet& set, const FieldSet& part);
 
 // Throws Error(invalid) for what is no FieldsV1.
 FieldSet parse_field_set(const Json& fields_v1);
-// Whether both have a field in common, of a FieldsV1 that to_json() made.
-bool overlaps(const Json& fields_v1, const FieldSet& set);
-Json to_json(const FieldSet& set);
+// As FieldsV1, behind what is there.
+void append_text(std::string& out, const FieldSet& set);
 
 // Every path of the set as people read it: `.spec.containers[name="main"].image`. A node's own
 // members come before what is below them.

@@ -14,7 +14,9 @@ FieldSet set(std::string_view text) {
 }
 
 std::string text(const FieldSet& set) {
-  return model::to_text(to_json(set));
+  std::string text;
+  append_text(text, set);
+  return text;
 }
 
 std::vector<std::string> paths(const FieldSet& set) {
@@ -66,12 +68,17 @@ TEST(FieldSet, UnitesSubtractsAndIntersects) {
   EXPECT_EQ(intersect(left, left), left);
 }
 
-TEST(FieldSet, TellsOverlapsWithoutReading) {
-  const Json stored = to_json(set(R"({"f:a":{".":{},"f:b":{}},"f:c":{"f:d":{}}})"));
+TEST(FieldSet, TellsWhatIsShared) {
+  const FieldSet stored = set(R"({"f:a":{".":{},"f:b":{}},"f:c":{"f:d":{}}})");
   EXPECT_TRUE(overlaps(stored, set(R"({"f:a":{}})")));
   EXPECT_TRUE(overlaps(stored, set(R"({"f:a":{"f:b":{}}})")));
   EXPECT_FALSE(overlaps(stored, set(R"({"f:c":{}})")));
   EXPECT_FALSE(overlaps(stored, set(R"({"f:a":{"f:b":{"f:x":{}}},"f:z":{}})")));
+
+  EXPECT_TRUE(contains(stored, set(R"({"f:a":{"f:b":{}},"f:c":{"f:d":{}}})")));
+  EXPECT_TRUE(contains(stored, stored));
+  EXPECT_FALSE(contains(stored, set(R"({"f:c":{}})")));
+  EXPECT_FALSE(contains(stored, set(R"({"f:a":{"f:b":{}},"f:z":{}})")));
 }
 
 TEST(FieldSet, KnowsWhatIsInIt) {

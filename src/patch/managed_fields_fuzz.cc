@@ -1,6 +1,7 @@
 // Owners of fields: whatever an object, its managedFields and a configuration hold, a write is
-// refused as a Status or leaves managedFields that read back as they were written, and the same
-// apply twice changes nothing.
+// refused as a Status or leaves managedFields that read back as they were written, the same apply
+// twice changes nothing, and looking only at what a merge patch names finds what looking at
+// everything does.
 //
 // Input: the object before and after, or live and configuration, as two lines of JSON.
 #include <cstddef>
@@ -13,6 +14,8 @@
 #include "model/status.h"
 #include "patch/field_set.h"
 #include "patch/managed_fields.h"
+#include "patch/owners_internal.h"
+#include "patch/patch.h"
 #include "patch/test_schemas_internal.h"
 
 namespace hearth::patch {
@@ -35,7 +38,9 @@ void check_owners(const Json& object) {
     const Json* fields = model::find(entry, {"fieldsV1"});
     check(fields && fields->is_object() && !fields->get_object().empty());
     const FieldSet set = parse_field_set(*fields);
-    check(to_json(set) == *fields);
+    std::string text;
+    append_text(text, set);
+    check(model::parse_json(text).value == *fields);
     check(subtract(set, set).empty() && intersect(set, set) == set && unite(set, set) == set);
     for_each_path(set, [](const std::string& path) { check(!path.empty()); });
   }
@@ -54,6 +59,20 @@ std::optional<Json> update(const Json* before, Json after, const Schema& schema)
   record_update(&after, again, schema, manager());
   check(model::is_same(again, after));
   return after;
+}
+
+void patch_both_ways(const Json& before, const Json& patch, const Schema& schema) {
+  Json whole = before;
+  apply_merge_patch(whole, patch);
+  Json touched = whole;
+  try {
+    record_update(&before, whole, schema, manager());
+    record_update(&before, touched, schema, manager(), model::Touched(patch));
+  } catch (const model::StatusError& error) {
+    check(error.status().code == 400);
+    return;
+  }
+  check(model::is_same(whole, touched));
 }
 
 void apply_twice(const Json& live, const Json& configuration, const Schema& schema) {
@@ -84,6 +103,7 @@ void parse_and_run(std::string_view input) {
     const auto stored = update(nullptr, one, *schema);
     if (!stored) continue;
     update(&*stored, other, *schema);
+    patch_both_ways(*stored, other, *schema);
     apply_twice(*stored, other, *schema);
   }
 }

@@ -6,6 +6,7 @@
 #include "base/time_text.h"
 #include "model/status.h"
 #include "patch/owners_internal.h"
+#include "patch/patch.h"
 #include "patch/test_schemas_internal.h"
 
 namespace hearth::patch {
@@ -114,6 +115,26 @@ TEST(ManagedFields, NoChangeIsNoChange) {
   model::erase_at(after, {"metadata", "managedFields"});
   record_update(&before, after, test_sandbox(), manager("q", 50));
   EXPECT_TRUE(model::is_same(after, before));
+}
+
+TEST(ManagedFields, WhatAPatchNamesIsAllThatIsLookedAt) {
+  const Json before = created(
+      R"({"metadata":{"labels":{"a":"b","c":"d"}},"spec":{"operatingMode":"Running","tags":["x"]}})");
+  for (const char* text :
+       {R"({})", R"({"metadata":{"labels":{"a":"c"}}})", R"({"metadata":{"labels":{"a":null}}})",
+        R"({"metadata":{"labels":null}})", R"({"metadata":{"labels":{"e":"f"}},"spec":null})",
+        R"({"spec":{"tags":["x","y"],"operatingMode":null}})", R"({"spec":{"tags":{"a":1}}})",
+        R"({"spec":{"podTemplate":{"spec":{"containers":[{"name":"main"}]}}}})",
+        R"({"status":{}})"}) {
+    SCOPED_TRACE(text);
+    const Json patch = json(text);
+    Json whole = before;
+    apply_merge_patch(whole, patch);
+    Json touched = whole;
+    record_update(&before, whole, test_sandbox(), manager("q", 1));
+    record_update(&before, touched, test_sandbox(), manager("q", 1), model::Touched(patch));
+    EXPECT_EQ(owners(touched), owners(whole));
+  }
 }
 
 TEST(ManagedFields, OneManagerHasOneEntryWithItsLatestTime) {

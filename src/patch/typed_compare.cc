@@ -10,6 +10,7 @@ namespace {
 
 using model::JsonArray;
 using model::JsonObject;
+using model::Touched;
 
 const JsonObject* object_in(const Json* value) {
   return value ? value->if_object() : nullptr;
@@ -28,12 +29,14 @@ struct Pair {
 class Comparison {
  public:
   // Either side may be missing, not both.
-  void node(const Json* before, const Json* after, Typing type, Level level, Changes& out) const {
+  void node(const Json* before, const Json* after, Typing type, Level level, Touched touched,
+            Changes& out) const {
     const Shape before_shape = shape_of(type, before);
     const Shape after_shape = shape_of(type, after);
     if (before && after && before_shape != after_shape)
-      as_shape(before_shape, before, after, type, level, out);
-    if (as_shape(after ? after_shape : before_shape, before, after, type, level, out)) return;
+      as_shape(before_shape, before, after, type, level, {}, out);
+    if (as_shape(after ? after_shape : before_shape, before, after, type, level, touched, out))
+      return;
     if (!before) out.set.self = true;
     if (!after) out.removed.self = true;
   }
@@ -41,12 +44,12 @@ class Comparison {
  private:
   // Whether the value was looked at as a whole.
   bool as_shape(Shape shape, const Json* before, const Json* after, Typing type, Level level,
-                Changes& out) const {
+                Touched touched, Changes& out) const {
     if (shape == Shape::map) {
       const JsonObject* old_members = object_in(before);
       const JsonObject* new_members = object_in(after);
       if ((old_members && !old_members->empty()) || (new_members && !new_members->empty())) {
-        members(old_members, new_members, type, level, out);
+        members(old_members, new_members, type, level, touched, out);
         return false;
       }
     } else if (shape == Shape::set || shape == Shape::keyed) {
@@ -74,26 +77,41 @@ class Comparison {
   }
 
   void member(std::string_view name, const Json* before, const Json* after, Typing type,
-              Level level, Changes& out) const {
+              Level level, Touched touched, Changes& out) const {
     if (is_untracked(level, name)) return;
     const Level below = next_level(level, name);
     Changes child;
-    node(before, after, member_type(type, name).value_or(Typing()), below, child);
+    node(before, after, member_type(type, name).value_or(Typing()), below, touched, child);
     if (below == Level::metadata) child.set.self = child.removed.self = false;
     if (child.empty()) return;
     keep(member_element(name), std::move(child), out);
   }
 
   void members(const JsonObject* before, const JsonObject* after, Typing type, Level level,
-               Changes& out) const {
-    if (after)
-      for (const auto& [name, value] : *after)
-        member(name, before ? before->if_contains(name) : nullptr, &value, type, level, out);
-    if (before)
-      for (const auto& [name, value] : *before)
-        if (!after || !after->if_contains(name)) member(name, &value, nullptr, type, level, out);
+               Touched touched, Changes& out) const {
+    if (before && after && touched.names()) {
+      for (const auto& [name, below] : *touched.names()) {
+        const Json* old_value = before->if_contains(name);
+        const Json* new_value = after->if_contains(name);
+        if (old_value || new_value)
+          member(name, old_value, new_value, type, level, Touched(below), out);
+      }
+    } else {
+      all_members(before, after, type, level, out);
+    }
     out.set.sort();
     out.removed.sort();
+  }
+
+  void all_members(const JsonObject* before, const JsonObject* after, Typing type, Level level,
+                   Changes& out) const {
+    if (after)
+      for (const auto& [name, value] : *after)
+        member(name, before ? before->if_contains(name) : nullptr, &value, type, level, {}, out);
+    if (before)
+      for (const auto& [name, value] : *before)
+        if (!after || !after->if_contains(name))
+          member(name, &value, nullptr, type, level, {}, out);
   }
 
   static std::string element_of(const Json& item, Typing type, Shape shape) {
@@ -146,16 +164,16 @@ class Comparison {
     const Json* before = pair.before.empty() ? nullptr : pair.before.front();
     const Json* after = pair.after.empty() ? nullptr : pair.after.front();
     if (pair.before.size() <= 1 && pair.after.size() <= 1) {
-      node(before, after, type, Level::below, out);
+      node(before, after, type, Level::below, {}, out);
     } else if (pair.before.size() > 1 && pair.after.size() > 1) {
       out.set.self = !std::equal(
           pair.before.begin(), pair.before.end(), pair.after.begin(), pair.after.end(),
           [](const Json* one, const Json* other) { return model::is_same(*one, *other); });
     } else if (pair.before.size() > 1) {
-      if (after) node(nullptr, after, type, Level::below, out);
+      if (after) node(nullptr, after, type, Level::below, {}, out);
       out.removed.self = true;
     } else {
-      if (before) node(before, nullptr, type, Level::below, out);
+      if (before) node(before, nullptr, type, Level::below, {}, out);
       out.set.self = true;
     }
   }
@@ -163,9 +181,9 @@ class Comparison {
 
 }  // namespace
 
-Changes compare(const Json& before, const Json& after, const Schema& schema) {
+Changes compare(const Json& before, const Json& after, const Schema& schema, Touched touched) {
   Changes changes;
-  Comparison().node(&before, &after, {&schema}, Level::root, changes);
+  Comparison().node(&before, &after, {&schema}, Level::root, touched, changes);
   changes.set.self = changes.removed.self = false;
   return changes;
 }

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/touched.h"
 #include "patch/field_set.h"
 #include "schema/schema.h"
 
@@ -54,8 +55,10 @@ struct Changes {
 
   bool empty() const { return set.empty() && removed.empty(); }
 };
-// Linear; builds nothing for what is equal. Throws Error(invalid) for items without a key.
-Changes compare(const Json& before, const Json& after, const Schema& schema);
+// Linear in what may have changed; builds nothing for what is equal. Throws Error(invalid) for
+// items without a key.
+Changes compare(const Json& before, const Json& after, const Schema& schema,
+                model::Touched touched = {});
 
 // What keeps an object from being applied, each with its path.
 std::vector<std::string> find_type_errors(const Json& object, const Schema& schema);

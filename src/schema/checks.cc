@@ -25,17 +25,19 @@ class ListCheck {
  public:
   explicit ListCheck(std::vector<FieldError>& errors) : errors_(errors) {}
 
-  void check(const Json& value, const Schema& schema) {
+  void check(const Json& value, const Schema& schema, model::Touched touched) {
     if (errors_.size() >= kMostErrors) return;
     if (const JsonObject* object = value.if_object()) {
       for (const auto& [key, member] : *object) {
         if (!member.is_structured()) continue;
+        const auto below = touched.member(view(key));
+        if (!below) continue;
         const auto named = schema.properties.find(view(key));
         const bool is_named = named != schema.properties.end();
         const Schema* known = is_named ? named->second.get() : schema.additional.get();
         if (!known) continue;
         const auto step = is_named ? path_.member(view(key)) : path_.key(view(key));
-        check(member, *known);
+        check(member, *known, *below);
       }
     } else if (const JsonArray* array = value.if_array(); array && schema.items) {
       check_elements(*array, schema);
@@ -55,7 +57,7 @@ class ListCheck {
         // Once for each value, at its first repetition.
         if (++seen[key] == 2) errors_.push_back(model::duplicate(path_.text(), clipped(key)));
       }
-      check(item, *schema.items);
+      check(item, *schema.items, {});
     }
   }
 
@@ -190,8 +192,9 @@ FieldPath::Step FieldPath::key(std::string_view name) {
   return {text_, length};
 }
 
-void check_lists(const Json& object, const Schema& schema, std::vector<FieldError>& errors) {
-  ListCheck(errors).check(object, schema);
+void check_lists(const Json& object, const Schema& schema, model::Touched touched,
+                 std::vector<FieldError>& errors) {
+  ListCheck(errors).check(object, schema, touched);
 }
 
 void check_rules(const Json& object, const Json* old, const Schema& schema,

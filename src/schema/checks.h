@@ -58,7 +58,8 @@ class FieldPath {
 // squared.
 const Json* old_element(const Json& item, const Json& old, const Schema& schema);
 // Elements of sets and keys of keyed lists that come twice.
-void check_lists(const Json& object, const Schema& schema, std::vector<model::FieldError>& errors);
+void check_lists(const Json& object, const Schema& schema, model::Touched touched,
+                 std::vector<model::FieldError>& errors);
 // x-kubernetes-validations.
 void check_rules(const Json& object, const Json* old, const Schema& schema,
                  std::vector<model::FieldError>& errors);

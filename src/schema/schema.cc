@@ -10,6 +10,7 @@ namespace {
 
 using model::JsonArray;
 using model::JsonObject;
+using model::Touched;
 
 bool is_zero(const Json& value) {
   switch (value.kind()) {
@@ -52,16 +53,18 @@ void erase_members(JsonObject& object, Goes goes) {
   object = std::move(kept);
 }
 
-void fill_members(JsonObject& object, const Schema& schema) {
+void fill_members(JsonObject& object, const Schema& schema, Touched touched) {
   for (const auto& [name, member] : schema.properties) {
     if (!member->default_value) continue;
     Json* value = object.if_contains(name);
     if (!value)
-      object.emplace(name, *member->default_value);
+      apply_defaults(object.emplace(name, *member->default_value).first->value(), *member);
     else if (value->is_null() && !member->nullable)
       *value = *member->default_value;
   }
   erase_members(object, [&](std::string_view name, Json& value) {
+    const auto below = touched.member(name);
+    if (!below) return false;
     const auto property = schema.properties.find(name);
     const bool is_named = property != schema.properties.end();
     const Schema* member = is_named ? property->second.get() : schema.additional.get();
@@ -70,7 +73,7 @@ void fill_members(JsonObject& object, const Schema& schema) {
       if (is_named) return true;
       if (member->default_value) value = *member->default_value;
     }
-    apply_defaults(value, *member);
+    apply_defaults(value, *member, *below);
     return false;
   });
 }
@@ -83,24 +86,26 @@ class Pruner {
  public:
   explicit Pruner(std::vector<std::string>* unknown) : unknown_(unknown) {}
 
-  void prune(Json& value, const Schema& schema) {
+  void prune(Json& value, const Schema& schema, Touched touched) {
     // A value of another type stays as it is, for validation to see.
     if (JsonObject* object = value.if_object(); object && schema.type != Type::array)
-      prune_object(*object, schema);
+      prune_object(*object, schema, touched);
     else if (JsonArray* array = value.if_array(); array && schema.items)
       prune_array(*array, *schema.items);
   }
 
  private:
-  void prune_object(JsonObject& object, const Schema& schema) {
+  void prune_object(JsonObject& object, const Schema& schema, Touched touched) {
     const std::size_t length = path_.size();
     erase_members(object, [&](std::string_view name, Json& value) {
+      const auto below = touched.member(name);
+      if (!below) return false;
       const Schema* member = member_schema(schema, name);
       if (!member && schema.preserve_unknown) return false;
       if (!path_.empty()) path_ += '.';
       path_.append(name);
       if (member)
-        prune(value, *member);
+        prune(value, *member, *below);
       else if (unknown_ && unknown_->size() < kMostUnknown)
         unknown_->push_back(path_.substr(0, kLongestPath));
       path_.resize(length);
@@ -113,7 +118,7 @@ class Pruner {
     std::size_t index = 0;
     for (Json& item : array) {
       fmt::format_to(std::back_inserter(path_), "[{}]", index++);
-      prune(item, items);
+      prune(item, items, {});
       path_.resize(length);
     }
   }
@@ -130,9 +135,9 @@ const Schema* member_schema(const Schema& schema, std::string_view name) {
   return schema.additional.get();
 }
 
-void apply_defaults(Json& value, const Schema& schema) {
+void apply_defaults(Json& value, const Schema& schema, Touched touched) {
   if (JsonObject* object = value.if_object()) {
-    fill_members(*object, schema);
+    fill_members(*object, schema, touched);
   } else if (JsonArray* array = value.if_array(); array && schema.items) {
     for (Json& item : *array) {
       if (item.is_null() && !schema.items->nullable && schema.items->default_value)
@@ -155,8 +160,8 @@ void drop_zero_values(Json& value, const Schema& schema) {
   }
 }
 
-void prune(Json& object, const Schema& schema, std::vector<std::string>* unknown) {
-  Pruner(unknown).prune(object, schema);
+void prune(Json& object, const Schema& schema, std::vector<std::string>* unknown, Touched touched) {
+  Pruner(unknown).prune(object, schema, touched);
   if (unknown) std::sort(unknown->begin(), unknown->end());
 }
 

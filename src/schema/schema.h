@@ -15,6 +15,7 @@
 
 #include "model/json.h"
 #include "model/status.h"
+#include "model/touched.h"
 
 namespace hearth::schema {
 
@@ -95,9 +96,11 @@ SchemaPtr parse_schema(const Json& open_api_v3);
 // The member's schema: the property, or what additional members look like; null for unknown ones.
 const Schema* member_schema(const Schema& schema, std::string_view name);
 
+// `touched`, here and below: the rest went through this before, with this schema.
+//
 // Fills in defaults, also below members that are there; null for a defaulted, not nullable member
 // becomes the default; other nulls of not nullable members are dropped.
-void apply_defaults(Json& value, const Schema& schema);
+void apply_defaults(Json& value, const Schema& schema, model::Touched touched = {});
 
 // Removes what a real server's types would not write again: see Schema::omits_zero. For built-in
 // kinds, before defaults.
@@ -105,10 +108,12 @@ void drop_zero_values(Json& value, const Schema& schema);
 
 // Removes members that the schema does not know, and tells their paths (a hundred of them), sorted,
 // if asked: "spec.foo", "spec.containers[0].bar".
-void prune(Json& object, const Schema& schema, std::vector<std::string>* unknown = nullptr);
+void prune(Json& object, const Schema& schema, std::vector<std::string>* unknown = nullptr,
+           model::Touched touched = {});
 
 // What is wrong with an object, in the words of kube-apiserver; the first hundred things. `old` is
 // what it replaces, for rules that compare (null: it is new).
-std::vector<model::FieldError> validate(const Json& object, const Schema& schema, const Json* old);
+std::vector<model::FieldError> validate(const Json& object, const Schema& schema, const Json* old,
+                                        model::Touched touched = {});
 
 }  // namespace hearth::schema

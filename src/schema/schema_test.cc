@@ -140,6 +140,34 @@ TEST(PruneTest, StopsNamingAfterAHundred) {
   EXPECT_EQ(model::to_text(object), R"({"spec":{}})");
 }
 
+// The rest may be whatever it is: it was looked at when it was written.
+TEST(TouchedTest, OnlyWhatAPatchNamesIsLookedAt) {
+  const SchemaPtr schema = schema_of_spec(R"({"type":"object","required":["a"],"properties":{
+      "a":{"type":"string"},"b":{"type":"object","properties":{"c":{"type":"string","default":"x"},
+      "d":{"type":"integer"}}},"e":{"type":"object","default":{},"properties":{"f":
+      {"type":"integer","default":1}}},"set":{"type":"array","x-kubernetes-list-type":"set",
+      "items":{"type":"string"}}}})");
+  const Json patch = json(R"({"spec":{"b":{"d":"wrong","odd":1},"e":null}})");
+  const model::Touched touched(patch);
+  Json object = json(R"({"spec":{"odd":1,"a":2,"b":{"d":"wrong","odd":1},"set":["x","x"]}})");
+
+  std::vector<std::string> unknown;
+  prune(object, *schema, &unknown, touched);
+  EXPECT_EQ(unknown, Texts{"spec.b.odd"});
+  apply_defaults(object, *schema, touched);
+  EXPECT_TRUE(model::is_same(object, json(R"({"spec":{"odd":1,"a":2,"b":{"d":"wrong","c":"x"},
+      "set":["x","x"],"e":{"f":1}}})")))
+      << model::to_text(object);
+  const auto errors = validate(object, *schema, nullptr, touched);
+  ASSERT_EQ(errors.size(), 1U);
+  EXPECT_EQ(errors[0].field, "spec.b.d");
+  EXPECT_EQ(validate(object, *schema, nullptr).size(), 3U);
+
+  // What must be there is missed wherever the patch has been.
+  object.at("spec").as_object().erase("a");
+  EXPECT_EQ(validate(object, *schema, nullptr, touched).size(), 2U);
+}
+
 TEST(ValidateTest, Types) {
   const SchemaPtr schema = schema_of_spec(R"({"type":"object","properties":{
       "s":{"type":"string"},"i":{"type":"integer","format":"int32"},"n":{"type":"number"},

@@ -19,6 +19,7 @@ using model::FieldError;
 using model::FieldProblem;
 using model::JsonArray;
 using model::JsonObject;
+using model::Touched;
 
 std::string_view type_of(const Json& value) {
   switch (value.kind()) {
@@ -80,8 +81,10 @@ class SchemaCheck {
   // `old` is what was there; null: nothing, or nothing that could be told. What has not changed is
   // not looked at again: a schema that has become stricter since keeps nobody from changing the
   // rest.
-  void check(const Json& value, const Schema& schema, const Json* old = nullptr) {
-    if (errors.size() >= kMostErrors || (old && model::is_same(value, *old))) return;
+  void check(const Json& value, const Schema& schema, const Json* old = nullptr,
+             Touched touched = {}) {
+    if (errors.size() >= kMostErrors || (old && !touched.names() && model::is_same(value, *old)))
+      return;
     const bool fits = check_type(value, schema);
     if (value.is_null()) {
       if (!schema.nullable) check_allowed(value, schema);
@@ -97,7 +100,7 @@ class SchemaCheck {
     }
     check_allowed(value, schema);
     if (const JsonObject* object = value.if_object())
-      check_object(*object, schema, old ? old->if_object() : nullptr);
+      check_object(*object, schema, old ? old->if_object() : nullptr, touched);
   }
 
  private:
@@ -284,13 +287,14 @@ class SchemaCheck {
     errors.push_back(model::not_supported(path_.text(), text_of(value), words));
   }
 
-  void check_object(const JsonObject& object, const Schema& schema, const JsonObject* old) {
+  void check_object(const JsonObject& object, const Schema& schema, const JsonObject* old,
+                    Touched touched) {
     if (schema.min_properties && object.size() < *schema.min_properties)
       add_invalid(std::to_string(object.size()),
                   fmt::format("should have at least {} properties", *schema.min_properties));
     if (schema.max_properties && object.size() > *schema.max_properties)
       add_too_many(object.size(), *schema.max_properties);
-    check_members(object, schema, old);
+    check_members(object, schema, old, touched);
     for (const std::string& name : schema.required) {
       if (object.contains(name)) continue;
       const auto step = path_.member(name);
@@ -299,7 +303,8 @@ class SchemaCheck {
   }
 
   // Errors are told of members that no property names first, then of the rest by their names.
-  void check_members(const JsonObject& object, const Schema& schema, const JsonObject* old) {
+  void check_members(const JsonObject& object, const Schema& schema, const JsonObject* old,
+                     Touched touched) {
     struct Told {
       bool is_named = false;
       std::string_view name;  // none: they stay in the object's order
@@ -308,12 +313,14 @@ class SchemaCheck {
     };
     std::vector<Told> told;  // usually nothing
     for (const auto& [key, value] : object) {
+      const auto below = touched.member(view(key));
+      if (!below) continue;
       const auto named = schema.properties.find(view(key));
       const bool is_named = named != schema.properties.end();
       const Schema* member = is_named ? named->second.get() : schema.additional.get();
       if (!member) continue;
       const std::size_t before = errors.size();
-      check_member(view(key), value, *member, old);
+      check_member(view(key), value, *member, old, *below);
       if (errors.size() == before) continue;
       const auto first = errors.begin() + static_cast<std::ptrdiff_t>(before);
       told.push_back({is_named, is_named ? view(key) : "", before, {first, errors.end()}});
@@ -327,9 +334,9 @@ class SchemaCheck {
   }
 
   void check_member(std::string_view name, const Json& value, const Schema& schema,
-                    const JsonObject* old) {
+                    const JsonObject* old, Touched touched) {
     const auto step = path_.member(name);
-    check(value, schema, old ? old->if_contains(name) : nullptr);
+    check(value, schema, old ? old->if_contains(name) : nullptr, touched);
   }
 
   FieldPath path_;
@@ -344,11 +351,12 @@ bool blocks_rules(const FieldError& error) {
 
 }  // namespace
 
-std::vector<FieldError> validate(const Json& object, const Schema& schema, const Json* old) {
+std::vector<FieldError> validate(const Json& object, const Schema& schema, const Json* old,
+                                 Touched touched) {
   SchemaCheck check;
-  check.check(object, schema, old);
+  check.check(object, schema, old, touched);
   std::vector<FieldError> errors = std::move(check.errors);
-  check_lists(object, schema, errors);
+  check_lists(object, schema, touched, errors);
   if (errors.size() > kMostErrors) errors.resize(kMostErrors);
   if (!schema.has_rules) return errors;
   for (const FieldError& error : errors) {
