@@ -83,7 +83,7 @@ constexpr std::array<Goal, 1> kGuestGoals = {{
      .words = "at most 1/150 of python3"},
 }};
 
-constexpr std::array<Goal, 4> kKubeGoals = {{
+constexpr std::array<Goal, 5> kKubeGoals = {{
     {.bench_case = "writes_1",
      .subject = "hearth_store",
      .peer = "etcd",
@@ -97,6 +97,12 @@ constexpr std::array<Goal, 4> kKubeGoals = {{
      .wanted = 5,
      .words = "store at least 5 x etcd"},
     {.bench_case = "writes_64",
+     .subject = "hearth_store",
+     .peer = "etcd",
+     .bound = Bound::at_least,
+     .wanted = 5,
+     .words = "store at least 5 x etcd"},
+    {.bench_case = "writes_256",
      .subject = "hearth_store",
      .peer = "etcd",
      .bound = Bound::at_least,

@@ -33,7 +33,7 @@ struct CaseNames {
   const char* name;
   const char* subjects;
 };
-constexpr std::array<CaseNames, 11> kCases = {
+constexpr std::array<CaseNames, 12> kCases = {
     {{.name = "create", .subjects = "hearth hearth_local hearth_store etcd"},
      {.name = "update", .subjects = "hearth hearth_local hearth_store etcd"},
      {.name = "get", .subjects = "hearth hearth_local hearth_store etcd"},
@@ -42,6 +42,7 @@ constexpr std::array<CaseNames, 11> kCases = {
      {.name = "writes_1", .subjects = "hearth hearth_local hearth_store etcd"},
      {.name = "writes_16", .subjects = "hearth hearth_local hearth_store etcd"},
      {.name = "writes_64", .subjects = "hearth hearth_local hearth_store etcd"},
+     {.name = "writes_256", .subjects = "hearth hearth_local hearth_store etcd"},
      {.name = "fan_out", .subjects = "hearth"},
      {.name = "object_memory", .subjects = "hearth etcd"},
      {.name = "start", .subjects = "hearth etcd"}}};
@@ -348,6 +349,7 @@ Results KubePage::run() {
   attempt("writes_1", [&] { measure_writes("writes_1", 1); });
   attempt("writes_16", [&] { measure_writes("writes_16", 16); });
   attempt("writes_64", [&] { measure_writes("writes_64", 64); });
+  attempt("writes_256", [&] { measure_writes("writes_256", 256); });
   attempt("list_500", [&] { measure_list("list_500", "some", kSomeObjects); });
   attempt("list_10000", [&] { measure_list("list_10000", "many", crowd_.objects); });
   attempt("fan_out", [&] { measure_fan_out(); });
