@@ -6,7 +6,7 @@
 #include "apiserver/object_meta.h"
 #include "base/log.h"
 #include "base/thread_name.h"
-#include "linux/background.h"
+#include "base/thread_rank.h"
 #include "model/scratch.h"
 
 namespace hearth::apiserver {
@@ -54,7 +54,7 @@ void Housekeeper::stop() {
 
 void Housekeeper::run(const std::stop_token& stop) {
   name_thread("housekeeper");
-  linux::step_back();
+  step_back();
   Time next_expiry = clock_.now();
   read_everything();
   while (!stop.stop_requested()) {

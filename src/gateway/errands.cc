@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/thread_name.h"
-#include "linux/background.h"
+#include "base/thread_rank.h"
 
 namespace hearth::gateway {
 
@@ -37,7 +37,7 @@ void Errands::stop() {
 
 void Errands::work(Rank rank) {
   name_thread("errand");
-  if (rank == Rank::background) linux::step_back();
+  if (rank == Rank::background) step_back();
   while (true) {
     std::function<void()> errand;
     {

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/thread_name.h"
+#include "base/thread_rank.h"
 
 namespace hearth::net {
 
@@ -62,6 +63,7 @@ thread_local unsigned asides = 0;                 // one within the other; the f
 
 void Workers::State::serve(Seat& seat) {
   name_thread("worker");
+  step_forward();
   employer = this;
   std::unique_lock lock(mutex);
   while (true) {

@@ -6,7 +6,7 @@
 #include "base/cancel.h"
 #include "base/log.h"
 #include "base/thread_name.h"
-#include "linux/background.h"
+#include "base/thread_rank.h"
 #include "model/status.h"
 
 namespace hearth::reconcile {
@@ -145,7 +145,8 @@ Controller::Counts Controller::counts() const {
 
 void Controller::work(const std::stop_token& stop) {
   name_thread(options_.name);
-  if (options_.is_background) linux::step_back();
+  if (options_.is_urgent) step_forward();
+  if (options_.is_background) step_back();
   RightOfWay::Turn turn;
   while (const std::optional<model::Key> key = queue_.take(stop)) {
     if (options_.right_of_way && options_.patience > Duration::zero())

@@ -14,9 +14,9 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/thread_name.h"
+#include "base/thread_rank.h"
 #include "base/time_text.h"
 #include "client/kinds.h"
-#include "linux/background.h"
 #include "model/meta.h"
 
 namespace hearth::reconcile {
@@ -131,7 +131,7 @@ bool EventRecorder::State::may_write_locked() {
 
 void EventRecorder::State::run(const std::stop_token& stop) {
   name_thread("events");
-  linux::step_back();
+  step_back();
   std::unique_lock lock(mutex);
   Deadline farewell = Deadline::never();
   while (true) {

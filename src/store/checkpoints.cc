@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "linux/background.h"
+#include "base/thread_rank.h"
 #include "store/checkpoints_internal.h"
 
 namespace hearth::store {
@@ -45,7 +45,7 @@ void Checkpoints::wait_if_urgent() {
 }
 
 void Checkpoints::run(const std::stop_token& stop) {
-  linux::step_back();
+  step_back();
   while (true) {
     {
       std::unique_lock lock(mutex_);

@@ -1,4 +1,4 @@
-#include "linux/background.h"
+#include "base/thread_rank.h"
 
 #include <sched.h>
 #include <sys/resource.h>
@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace hearth::linux {
+namespace hearth {
 namespace {
 
 struct Standing {
@@ -18,7 +18,7 @@ struct Standing {
   bool operator==(const Standing&) const = default;
 };
 
-TEST(Background, AThreadStepsBackWithThoseItStarts) {
+TEST(ThreadRank, AThreadStepsBackWithThoseItStarts) {
   Standing own{.policy = -1, .nice = 0};
   Standing started{.policy = -1, .nice = 0};
   std::thread([&] {
@@ -31,11 +31,26 @@ TEST(Background, AThreadStepsBackWithThoseItStarts) {
   EXPECT_EQ(started, own);
 }
 
-TEST(Background, OthersStayWhereTheyAre) {
+TEST(ThreadRank, AThreadStepsForwardWhereItMay) {
+  const Standing before;
+  Standing own{.policy = -1, .nice = 0};
+  std::thread([&] {
+    step_forward();
+    own = Standing();
+  }).join();
+  EXPECT_EQ(own.policy, before.policy);
+  if (::geteuid() == 0)
+    EXPECT_LT(own.nice, before.nice);
+  else
+    EXPECT_LE(own.nice, before.nice);
+}
+
+TEST(ThreadRank, OthersStayWhereTheyAre) {
   const Standing before;
   std::thread([] { step_back(); }).join();
+  std::thread([] { step_forward(); }).join();
   EXPECT_EQ(Standing(), before);
 }
 
 }  // namespace
-}  // namespace hearth::linux
+}  // namespace hearth
