@@ -13,7 +13,7 @@ namespace hearth::gateway {
 
 class Errands {
  public:
-  enum class Rank { usual, background };  // linux/background.h
+  enum class Rank { usual, background };  // base/thread_rank.h
 
   Errands(unsigned threads, std::size_t queue_limit, Rank rank = Rank::usual);
   Errands(const Errands&) = delete;
