@@ -82,6 +82,7 @@ class Team {
     names_.clear();
     watch_.wait_empty();
     pool_.wait_full();
+    wait_for_rest();
   }
   const std::vector<double>& writes() const { return writes_; }
   unsigned cold() const { return cold_; }
@@ -275,7 +276,8 @@ Results ClaimsPage::run() {
       "connection of its own, from a pool of as many. claim_sustained: 32 who claim and let go "
       "for\n"
       "ten seconds, from a pool of 1,000 that is refilled meanwhile. claim_writes: how far the\n"
-      "store's revision goes from before a claim until it is Ready, at least.\n\n",
+      "store's revision goes from before a claim until it is Ready, at least. All but\n"
+      "claim_sustained begin when the machine is at rest.\n\n",
       stdout);
   attempt("claim", [&](Team& team) { measure_single(team); });
   for (Team& team : teams_) note_writes(team);

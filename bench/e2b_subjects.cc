@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "bench/interrupt.h"
+#include "bench/machine.h"
 #include "bench/workshop.h"
 #include "model/agent_sandbox.h"
 #include "model/meta.h"
@@ -127,6 +128,7 @@ void E2bEngine::wait_settled() {
     if (now() - begin > kSettlePatience) fail(Code::timeout, "the pool does not come to rest");
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
+  wait_for_rest();
 }
 
 RawCreates::RawCreates(E2bEngine& engine, unsigned most)

@@ -3,6 +3,8 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <fstream>
 #include <thread>
 #include <vector>
@@ -25,6 +27,26 @@ std::string find_line(const std::string& path, const std::string& name) {
     if (value != std::string::npos) return line.substr(value);
   }
   return "unknown";
+}
+
+// Of all processors, in hundredths of a second since the start.
+struct Ticks {
+  std::uint64_t idle = 0;
+  std::uint64_t all = 0;
+};
+
+Ticks read_ticks() {
+  std::ifstream file("/proc/stat");
+  std::string name;
+  file >> name;
+  Ticks ticks;
+  std::uint64_t number = 0;
+  // user nice system idle iowait irq softirq steal
+  for (int column = 0; column < 8 && file >> number; ++column) {
+    ticks.all += number;
+    if (column == 3 || column == 4) ticks.idle += number;
+  }
+  return ticks;
 }
 
 std::string describe_cgroups() {
@@ -74,6 +96,20 @@ std::string describe_machine() {
       names.release, names.machine, std::thread::hardware_concurrency(),
       find_line("/proc/cpuinfo", "model name"), find_line("/proc/meminfo", "MemTotal"),
       describe_cgroups(), describe_fast_attach(), describe_load());
+}
+
+void wait_for_rest() {
+  constexpr auto kGlance = std::chrono::milliseconds(50);
+  constexpr auto kPatience = std::chrono::milliseconds(1000);
+  constexpr std::uint64_t kPercentIdle = 90;
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  Ticks before = read_ticks();
+  while (std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(kGlance);
+    const Ticks now = read_ticks();
+    if ((now.idle - before.idle) * 100 >= (now.all - before.all) * kPercentIdle) return;
+    before = now;
+  }
 }
 
 }  // namespace hearth::bench
