@@ -94,6 +94,7 @@ class Front {
   TableOptions table_options(const Call& call, const Wanted& form) const;
   http::Response list(const Call& call);
   Written get(const Call& call);
+  WriteOptions write_options(const Call& call, std::string_view kind) const;
   Written post(const Call& call);
   Written put(const Call& call);
   Written patch(const Call& call);

@@ -69,13 +69,23 @@ void Front::after_write(const Call& call) {
     parts_.definitions_changed();
 }
 
+// What a write amounts to, an apply or a patch too, is more than its body says: whether it gives
+// away rights is asked of the object that it makes.
+WriteOptions Front::write_options(const Call& call, std::string_view kind) const {
+  WriteOptions options = read_write_options(call, kind);
+  if (call.resource->group == access::kRbacGroup)
+    options.approve = [this, &call](const Json& object, const Json* old) {
+      parts_.gate.check_grant(call.user, object, old);
+    };
+  return options;
+}
+
 Written Front::post(const Call& call) {
-  const WriteOptions options = read_write_options(call, "CreateOptions");
+  const WriteOptions options = write_options(call, "CreateOptions");
   model::Scratch scratch;
   model::ParsedJson body = read_object(call, scratch.storage());
   // A name in the path is the object's, if it has none; the real server lets POST do this, too.
   if (!call.path->name.empty() && call.resource->built_in) model::throw_method_not_allowed();
-  parts_.gate.check_grant(call.user, *call.resource, body.value);
   Place place = place_of(call);
   place.name.clear();
   Written written = parts_.objects.create(place, std::move(body), options);
@@ -84,14 +94,13 @@ Written Front::post(const Call& call) {
 }
 
 Written Front::put(const Call& call) {
-  const WriteOptions options = read_write_options(call, "UpdateOptions");
+  const WriteOptions options = write_options(call, "UpdateOptions");
   model::Scratch scratch;
   const model::ParsedJson body = read_object(call, scratch.storage());
   if (const std::string_view name = name_of(body.value); name != call.path->name)
     model::throw_bad_request(
         fmt::format("the name of the object ({}) does not match the name on the URL ({})", name,
                     call.path->name));
-  parts_.gate.check_grant(call.user, *call.resource, body.value);
   Written written = parts_.objects.update(place_of(call), body, call.path->subresource, options);
   after_write(call);
   return written;
@@ -99,7 +108,7 @@ Written Front::put(const Call& call) {
 
 Written Front::patch(const Call& call) {
   const PatchKind kind = patch_kind(call);
-  const WriteOptions options = read_write_options(call, "PatchOptions");
+  const WriteOptions options = write_options(call, "PatchOptions");
   if (kind == PatchKind::apply && call.query.text("fieldManager").empty())
     model::throw_invalid({"meta.k8s.io", "PatchOptions"}, "",
                          {model::required("fieldManager", "is required for apply patch")});

@@ -38,8 +38,9 @@ class Gate {
   access::User identify(const http::Request& request) const;
   // Throws StatusError 403.
   void require(const access::User& user, access::Attributes wanted) const;
-  // Nobody grants what he does not have: before a role or binding is written.
-  void check_grant(const access::User& user, const Resource& resource, const Json& object) const;
+  // Nobody grants what he does not have: before a role or binding is written over `old`, if there
+  // is one.
+  void check_grant(const access::User& user, const Json& object, const Json* old) const;
 
   // Reviews: the question, answered.
   Json review(const access::User& user, const Resource& resource, const std::string& ns,

@@ -332,6 +332,7 @@ Written Objects::make(const Place& place, model::ParsedJson body, const WriteOpt
   resource.strategy->fill_in(object);
   resource.strategy->prepare_create(object);
   check(object, nullptr, change);
+  if (options.approve) options.approve(object, nullptr);
   if (resource.store_name == "services") allocate_cluster_ip(object);
   if (!resource.built_in) warn_of_finalizers(object, nullptr, change.warnings);
   const patch::Owners owners =
@@ -446,6 +447,7 @@ Written Objects::edit(const Place& place, std::string_view subresource, const Wr
     carry_over(next, old);
     if (subresource.empty()) resource.strategy->prepare_update(next, old);
     check(next, &old, change);
+    if (options.approve) options.approve(next, &old);
     if (!resource.built_in) warn_of_finalizers(next, &old, change.warnings);
     patch::Owners owners = own(seen, next, sent ? &*sent : nullptr, change);
     model::make_object_at(next, {"metadata"})["resourceVersion"] = revision_of(old);

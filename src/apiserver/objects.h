@@ -25,6 +25,8 @@ struct WriteOptions {
   bool dry_run = false;
   FieldValidation validation = FieldValidation::warn;
   bool force = false;  // of an apply
+  // Throws where who writes may not make this of `old` (null: nothing yet). Not asked if empty.
+  std::function<void(const Json& object, const Json* old)> approve = {};
   // The kind's own, unless what is written can be made again any time.
   std::optional<store::Durability> durability = {};
 };

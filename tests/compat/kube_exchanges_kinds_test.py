@@ -3,7 +3,7 @@ import base64
 import json
 import unittest
 
-from kube_server import MERGE, ServedCase, config_map, wait_until
+from kube_server import APPLY, JSON_PATCH, MERGE, ServedCase, config_map, wait_until
 
 EXTENSIONS = "extensions.agents.x-k8s.io"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -75,6 +75,36 @@ class Access(ServedCase):
         self.assertEqual(self.ask("GET", self.config_maps, token=token).status, 200)
         self.assertEqual(self.ask("POST", self.config_maps, config_map("a"), token=token).status, 403)
         self.assertEqual(self.ask("GET", "/api/v1/namespaces/default/configmaps", token=token).status, 403)
+
+    def test_nobody_grants_what_he_does_not_have(self):
+        token, roles, bindings = self.issued["token"], f"{RBAC}/namespaces/{self.ns}/roles", f"{RBAC}/namespaces/{self.ns}/rolebindings"
+        kind = {"apiVersion": "rbac.authorization.k8s.io/v1"}
+        everything = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
+        own = {**kind, "kind": "Role", "metadata": {"name": "clerk"}, "rules": [
+            {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles", "rolebindings"],
+             "verbs": ["create", "get", "patch", "update"]}]}
+        bound = {**kind, "kind": "RoleBinding", "metadata": {"name": "clerk"},
+                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "clerk"},
+                 "subjects": [{"kind": "ServiceAccount", "name": "alice", "namespace": self.ns}]}
+        role = self.make(roles, own)
+        self.make(bindings, bound)
+        admin = {**bound, "metadata": {"name": "admin"}, "roleRef": {**bound["roleRef"], "kind": "ClusterRole", "name": "cluster-admin"}}
+        for method, path, body, type in [
+                ("POST", roles, {**own, "metadata": {"name": "new"}, "rules": everything}, None),
+                ("PUT", f"{roles}/clerk", {**role, "rules": everything}, None),
+                ("PATCH", f"{roles}/clerk", {"rules": everything}, MERGE),
+                ("PATCH", f"{roles}/clerk", [{"op": "replace", "path": "/rules", "value": everything}], JSON_PATCH),
+                ("PATCH", f"{roles}/clerk?fieldManager=x&force=1", {**own, "rules": everything}, APPLY),
+                ("PATCH", f"{roles}/applied?fieldManager=x", {**own, "metadata": {"name": "applied"}, "rules": everything}, APPLY),
+                ("POST", bindings, admin, None),
+                ("PATCH", f"{bindings}/admin?fieldManager=x", admin, APPLY)]:
+            with self.subTest(method=method, path=path, type=type):
+                answer = self.ask(method, path, body, type=type, token=token)
+                self.assertEqual((answer.status, answer.json["reason"]), (403, "Forbidden"), answer.text)
+                self.assertIn("is attempting to grant RBAC permissions not currently held", answer.json["message"])
+        # What gives away nothing new is his to change.
+        labelled = self.ask("PATCH", f"{roles}/clerk", {"metadata": {"labels": {"a": "b"}}}, type=MERGE, token=token)
+        self.assertEqual(self.got(labelled)["rules"], role["rules"])
 
     def test_reviews(self):
         def may(verb, resource, token=None):
