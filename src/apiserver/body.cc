@@ -98,10 +98,17 @@ void check_manager(std::string_view manager, const model::GroupKind& options) {
     model::throw_invalid(options, "",
                          {{model::FieldProblem::too_long, "fieldManager",
                            fmt::format("Too long: may not be more than {} bytes", kMost)}});
+  const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
+  if (const auto odd = std::ranges::find_if(manager, is_control); odd != manager.end())
+    model::throw_invalid(
+        options, "",
+        {model::invalid("fieldManager", json_quote(manager),
+                        fmt::format("invalid character U+{:04X} (at position {})",
+                                    static_cast<unsigned>(*odd), odd - manager.begin()))});
 }
 
 bool dry_run_of(const std::vector<std::string>& values, const model::GroupKind& options) {
-  if (values.empty() || (values.size() == 1 && values.front().empty())) return false;
+  if (values.empty()) return false;
   for (const std::string& value : values) {
     if (value == "All") continue;
     std::string quoted;

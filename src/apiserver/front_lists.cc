@@ -77,6 +77,9 @@ void check_list_options(const Query& query) {
   const std::string_view revision = query.text("resourceVersion");
   if (query.has("sendInitialEvents"))
     forbid("sendInitialEvents", "sendInitialEvents is forbidden for list");
+  query.number("timeoutSeconds");  // as much of it as a list needs: whether it is one
+  if (!query.text("continue").empty() && !revision.empty() && revision != "0")
+    model::throw_bad_request("specifying resource version is not allowed when using continue");
   if (match.empty()) return;
   if (revision.empty())
     forbid("resourceVersionMatch",

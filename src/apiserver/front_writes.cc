@@ -62,6 +62,16 @@ model::ParsedJson read_patch(const Call& call, PatchKind kind, model::Scratch& s
   }
 }
 
+// Of what is posted to a pod: it says which, as the path does.
+void check_same_pod(const Call& call, const Json& body) {
+  if (const std::string_view ns = namespace_of(body); !ns.empty() && ns != call.path->ns)
+    model::throw_bad_request(
+        "the namespace of the provided object does not match the namespace sent on the request");
+  if (name_of(body) != call.path->name)
+    model::throw_bad_request(fmt::format("name in URL does not match name in {} object",
+                                         model::text_at(body, {"kind"})));
+}
+
 }  // namespace
 
 void Front::after_write(const Call& call) {
@@ -182,6 +192,7 @@ http::Response Front::scale(const Call& call) {
 
 http::Response Front::evict(const Call& call) {
   const Json eviction = read_any(call, "policy/v1", "Eviction").value;
+  check_same_pod(call, eviction);
   DeleteOptions options;
   options.grace_seconds = model::number_at(eviction, {"deleteOptions", "gracePeriodSeconds"});
   if (const std::string_view uid =
@@ -196,6 +207,7 @@ http::Response Front::evict(const Call& call) {
 
 http::Response Front::bind(const Call& call) {
   const Json binding = read_any(call, "v1", "Binding").value;
+  check_same_pod(call, binding);
   const std::string now = format_rfc3339(parts_.clock.now());
   parts_.objects.get(place_of(call));
   parts_.objects.amend(place_of(call), [&](Json& pod) {

@@ -414,24 +414,13 @@ Written Objects::edit(const Place& place, std::string_view subresource, const Wr
     if (!next.is_object()) model::throw_bad_request("the object must be a JSON object");
     const std::optional<Json> sent = take_managed_fields(next);
 
-    if (const std::string_view name = name_of(next); !name.empty() && name != place.name)
-      model::throw_bad_request(fmt::format(
-          "the name of the object ({}) does not match the name on the URL ({})", name, place.name));
-    if (const std::string_view ns = namespace_of(next);
-        !ns.empty() && resource.namespaced && ns != place.ns)
-      model::throw_bad_request(
-          "the namespace of the provided object does not match the namespace sent on the request");
-    if (const std::string_view uid = uid_of(next); !uid.empty() && uid != uid_of(old))
-      model::throw_conflict(
-          resource.group_resource(), place.name,
-          fmt::format("Precondition failed: UID in precondition: {}, UID in object "
-                      "meta: {}",
-                      uid, uid_of(old)));
+    check_identity(place, subresource, change.is_put, old, next);
     const std::string wanted(revision_of(next));
     const bool conditional = !wanted.empty() && wanted != "0" && !change.revision_is_copied;
     if (conditional && wanted != std::to_string(kept->revision))
       model::throw_modified(resource.group_resource(), place.name);
-    if (wanted.empty() && change.is_put && !resource.strategy->allows_unconditional_update())
+    if ((wanted.empty() || wanted == "0") && change.is_put &&
+        !resource.strategy->allows_unconditional_update())
       model::throw_invalid(
           {resource.group, resource.plural}, place.name,
           {model::invalid("metadata.resourceVersion", "0", "must be specified for an update")});

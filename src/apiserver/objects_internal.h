@@ -36,6 +36,11 @@ struct Objects::Change {
 
 store::Key key_of(const Place& place);
 
+// Throws where `next`, which is to be written over `old`, is another object: of another name,
+// namespace, uid or kind, or one whose end somebody else decided. Fills in a kind that is missing.
+void check_identity(const Place& place, std::string_view subresource, bool is_put, const Json& old,
+                    Json& next);
+
 // What the store says. A disk without room is thrown as a 500, as kube-apiserver does when its
 // store is full: nobody should try again in a second, as after a 429.
 store::Outcome write_to(store::Store& store, store::Write write);

@@ -173,12 +173,15 @@ TEST(MergePatch, FollowsTheRfc) {
 }
 
 TEST(MergePatch, RefusesWhatIsNoObject) {
-  Json target = json("{}");
-  try {
-    apply_merge_patch(target, json("[1]"));
-    FAIL() << "was not refused";
-  } catch (const model::StatusError& error) {
-    EXPECT_EQ(error.status().code, 400U);
+  for (const std::string_view patch : {"[1]", "null"}) {
+    Json target = json(R"({"a":1})");
+    try {
+      apply_merge_patch(target, json(patch));
+      FAIL() << "was not refused";
+    } catch (const model::StatusError& error) {
+      EXPECT_EQ(error.status().code, 400U);
+    }
+    EXPECT_EQ(model::to_text(target), R"({"a":1})");
   }
 }
 

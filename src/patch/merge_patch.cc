@@ -76,10 +76,11 @@ std::string unmarshal_error(const Json& value, std::string_view type) {
 }
 
 void apply_merge_patch(Json& target, const Json& patch) {
-  if (!patch.is_object() && !patch.is_null())
+  if (patch.is_null()) model::throw_bad_request("Invalid JSON Patch");
+  if (!patch.is_object())
     model::throw_bad_request("error decoding patch: " +
                              unmarshal_error(patch, "map[string]interface {}"));
-  if (patch.is_object()) merge_into(target, patch);
+  merge_into(target, patch);
 }
 
 }  // namespace hearth::patch

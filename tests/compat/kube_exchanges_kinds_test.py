@@ -226,6 +226,18 @@ class Pods(ServedCase):
         self.got(self.ask("POST", f"{self.pods}/evicted/eviction", dict(body, metadata={"name": "evicted"})), 201)
         self.assertEqual(self.ask("GET", f"{self.pods}/evicted").status, 404)
 
+    def test_what_is_posted_to_a_pod_names_it(self):
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction"}
+        binding = {"apiVersion": "v1", "kind": "Binding", "target": {"kind": "Node", "name": "n9"}}
+        for sub, body in (("eviction", eviction), ("binding", binding)):
+            for metadata in ({"name": "another"}, {}):
+                self.refused(self.ask("POST", f"{self.pods}/p1/{sub}", dict(body, metadata=metadata)), 400, "BadRequest",
+                             f"name in URL does not match name in {body['kind']} object")
+            self.refused(self.ask("POST", f"{self.pods}/p1/{sub}", dict(body, metadata={"name": "p1", "namespace": "x"})),
+                         400, "BadRequest",
+                         "the namespace of the provided object does not match the namespace sent on the request")
+        self.assertNotIn("deletionTimestamp", self.got(self.ask("GET", f"{self.pods}/p1"))["metadata"])
+
     def test_binding(self):
         body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "free"},
                 "target": {"kind": "Node", "name": "n1"}}

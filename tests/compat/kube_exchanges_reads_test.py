@@ -37,6 +37,8 @@ class List(ServedCase):
         rest = self.got(self.ask("GET", f"{self.sandboxes}?limit=5&continue={first['metadata']['continue']}"))
         self.assertEqual(names(rest["items"]), ["b", "c"])
         self.assertEqual(rest["metadata"]["resourceVersion"], first["metadata"]["resourceVersion"])
+        self.refused(self.ask("GET", f"{self.sandboxes}?resourceVersion=1&continue={first['metadata']['continue']}"), 400,
+                     "BadRequest", "specifying resource version is not allowed when using continue")
         selected = self.got(self.ask("GET", f"{self.sandboxes}?limit=1&labelSelector=l%3D1"))
         self.assertNotIn("remainingItemCount", selected["metadata"])
         again = self.got(self.ask("GET", f"{self.sandboxes}?labelSelector=l%3D1&limit=1&continue="

@@ -109,8 +109,11 @@ class Create(ServedCase):
         self.assertRegex(made["metadata"]["uid"], UUID)
         self.assertNotIn("resourceVersion", made["metadata"])
         self.assertEqual(self.ask("GET", f"{self.sandboxes}/dry").status, 404)
-        self.invalid(self.ask("POST", f"{self.sandboxes}?dryRun=foo", {}), "CreateOptions", "dryRun",
-                     "FieldValueNotSupported", 'Unsupported value: ["foo"]: supported values: "All"')
+        # Nor what says "dry run" in words that nobody knows.
+        for value in ("foo", ""):
+            self.invalid(self.ask("POST", f"{self.sandboxes}?dryRun={value}", sandbox("dry")), "CreateOptions", "dryRun",
+                         "FieldValueNotSupported", f'Unsupported value: ["{value}"]: supported values: "All"')
+        self.assertEqual(self.ask("GET", f"{self.sandboxes}/dry").status, 404)
 
     def test_unknown_and_duplicate_fields(self):
         body = json.dumps(sandbox("fv", bogus=1)).replace('"image": "x"', '"image": "x", "image": "y"')
@@ -134,6 +137,10 @@ class Create(ServedCase):
         self.invalid(self.ask("POST", f"{self.sandboxes}?fieldValidation=Bogus", body), "CreateOptions",
                      "fieldValidation", "FieldValueNotSupported",
                      'Unsupported value: "Bogus": supported values: "", "Ignore", "Strict", "Warn"')
+
+    def test_managers_have_names_that_can_be_read(self):
+        answer = self.ask("POST", f"{self.sandboxes}?fieldManager=a%07b", sandbox("managed"))
+        self.assertEqual((answer.status, answer.json["details"]["causes"][0]["field"]), (422, "fieldManager"))
 
     def test_finalizers_without_a_domain_are_warned_of(self):
         answer = self.ask("POST", self.sandboxes, sandbox("plainfin", finalizers=["nodomain", "x.io/f"]))
@@ -177,11 +184,12 @@ class Update(ServedCase):
         self.made = self.make(self.sandboxes, sandbox(self.name))
 
     def test_revisions_are_compared(self):
-        answer = self.ask("PUT", self.path, sandbox(self.name, image="y"))
         message = "Invalid value: 0: must be specified for an update"
-        self.refused(answer, 422, "Invalid", f'sandboxes.{GROUP} "{self.name}" is invalid: metadata.resourceVersion: '
-                     f"{message}", [("FieldValueInvalid", message, "metadata.resourceVersion")],
-                     name=self.name, group=GROUP, kind="sandboxes")
+        for unsaid in ({}, {"resourceVersion": "0"}):
+            answer = self.ask("PUT", self.path, sandbox(self.name, image="y", **unsaid))
+            self.refused(answer, 422, "Invalid", f'sandboxes.{GROUP} "{self.name}" is invalid: metadata.resourceVersion: '
+                         f"{message}", [("FieldValueInvalid", message, "metadata.resourceVersion")],
+                         name=self.name, group=GROUP, kind="sandboxes")
         answer = self.ask("PUT", self.path, sandbox(self.name, image="y", resourceVersion="1"))
         self.refused(answer, 409, "Conflict", f'Operation cannot be fulfilled on sandboxes.{GROUP} "{self.name}": '
                      f"{MODIFIED}", name=self.name, group=GROUP, kind="sandboxes")
@@ -276,6 +284,23 @@ class Patch(ServedCase):
         answer = self.ask("PATCH", self.path, {"metadata": {"resourceVersion": "3", "labels": {"m": "2"}}}, type=MERGE)
         self.refused(answer, 409, "Conflict", f'Operation cannot be fulfilled on sandboxes.{GROUP} "{self.name}": '
                      f"{MODIFIED}")
+
+    def test_it_stays_what_it_is(self):
+        self.make(self.config_maps, config_map(self.name, {"a": "1"}))
+        for path in (self.path, f"{self.config_maps}/{self.name}"):
+            before = self.got(self.ask("GET", path))
+            for field, patch in (("kind", {"kind": "Secret"}), ("apiVersion", {"apiVersion": "v9"}),
+                                 ("metadata.uid", {"metadata": {"uid": "other"}}),
+                                 ("metadata.deletionTimestamp", {"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}})):
+                answer = self.ask("PATCH", path, patch, type=MERGE)
+                self.assertEqual((answer.status, answer.json["details"]["causes"][0]["field"]), (422, field), answer.text)
+            self.refused(self.ask("PATCH", path, {"metadata": None}, type=MERGE), 400, "BadRequest",
+                         f"the name of the object ({self.name} based on URL) was undeterminable: name must be provided")
+            self.refused(self.ask("PATCH", path, "null", type=MERGE), 400, "BadRequest", "Invalid JSON Patch")
+            self.assertEqual(self.got(self.ask("GET", path)), before)
+        # Of built-in kinds the path says it, too.
+        nameless = self.ask("PATCH", path, [{"op": "remove", "path": "/kind"}], type=JSON_PATCH)
+        self.assertEqual(self.got(nameless), before)
 
     def test_strict_patches_say_what_they_were(self):
         answer = self.ask("PATCH", f"{self.path}?fieldValidation=Strict", {"spec": {"foo": 1}}, type=MERGE)
