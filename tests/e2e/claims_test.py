@@ -18,12 +18,19 @@ class ClaimsTest(ClusterTest):
 
     def wait_full(self, name, count):
         """The pool's members, once there are so many, and ready."""
+        members = {}
+
         def is_full(it):
+            nonlocal members
             status = it.get("status", {})
-            return (status.get("observedGeneration") == it["metadata"]["generation"]
-                    and status.get("readyReplicas", 0) == status.get("replicas", 0) == count)
+            if (status.get("observedGeneration") != it["metadata"]["generation"]
+                    or not status.get("readyReplicas", 0) == status.get("replicas", 0) == count):
+                return False
+            # What it says may be from before the last one was taken.
+            members = self.members(name)
+            return len(members) == count and all(map(is_ready, members.values()))
         self.wait("SandboxWarmPool", name, is_full, f"full with {count}")
-        return self.members(name)
+        return members
 
     def make_pool(self, name, count, **spec):
         self.create(template(name, **spec), pool(name, name, count))
