@@ -125,9 +125,7 @@ class JsonPatch {
     } else if (op == "remove") {
       take(path);
     } else if (op == "replace") {
-      Json value = copy_of_value(operation);
-      check_depth(path, measure(value, kUnlimited));
-      get(document_, path, path.size()) = std::move(value);
+      replace(path, copy_of_value(operation));
     } else if (op == "move") {
       move(parse_pointer(required_text(operation, "from")), path);
     } else if (op == "copy") {
@@ -195,6 +193,17 @@ class JsonPatch {
     } else {
       throw_patch_rejected();
     }
+  }
+
+  // The RFC wants it to be there. kube-apiserver does not, of a member, and people's patches rely
+  // on that: "replace" is what they write for a label that may or may not be set.
+  void replace(const Tokens& path, Json value) {
+    check_depth(path, measure(value, kUnlimited));
+    Json& parent = get(document_, path, path.empty() ? 0 : path.size() - 1);
+    if (JsonObject* object = path.empty() ? nullptr : parent.if_object())
+      (*object)[path.back()] = std::move(value);
+    else
+      get(document_, path, path.size()) = std::move(value);
   }
 
   // Removes and returns it.

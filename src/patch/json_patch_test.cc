@@ -33,6 +33,8 @@ TEST(JsonPatch, AddsReplacesAndRemovesMembers) {
             R"({"b":2,"c":3})");
   EXPECT_EQ(patched(R"({"a":{"b":1}})", R"([{"op":"replace","path":"/a/b","value":null}])"),
             R"({"a":{"b":null}})");
+  EXPECT_EQ(patched(R"({"a":{}})", R"([{"op":"replace","path":"/a/b","value":1}])"),
+            R"({"a":{"b":1}})");
 }
 
 TEST(JsonPatch, InsertsIntoLists) {
@@ -100,7 +102,8 @@ TEST(JsonPatch, RefusesWhatDoesNotFit) {
         R"({"op":"add","path":"a","value":1})",
         R"({"op":"add","path":"/none/x","value":1})",
         R"({"op":"add","path":"/~2","value":1})",
-        R"({"op":"replace","path":"/none","value":1})",
+        R"({"op":"replace","path":"/a/2","value":1})",
+        R"({"op":"replace","path":"/none/x","value":1})",
         R"({"op":"add","path":"/b"})",
         R"({"op":"add","value":1})",
         R"({"op":"spoil","path":"/a"})",
