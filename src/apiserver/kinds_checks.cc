@@ -1,3 +1,5 @@
+#include <arpa/inet.h>
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -137,6 +139,52 @@ void check_dns_label(Errors& errors, const std::string& field, std::string_view 
 void check_dns_subdomain(Errors& errors, const std::string& field, std::string_view value) {
   for (const std::string& problem : model::check_dns_subdomain(value))
     add_invalid(errors, field, value, problem);
+}
+
+void check_ip_address(Errors& errors, std::string field, std::string_view value) {
+  in6_addr address = {};  // large enough for either
+  const std::string text(value);
+  if (inet_pton(AF_INET, text.c_str(), &address) != 1 &&
+      inet_pton(AF_INET6, text.c_str(), &address) != 1)
+    add_invalid(errors, std::move(field), value,
+                "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
+}
+
+void check_labels(Errors& errors, const std::string& field, const JsonObject* labels) {
+  if (!labels) return;
+  for (const auto& [key, value] : *labels) {
+    for (const std::string& problem : model::check_qualified_name(key))
+      add_invalid(errors, field, key, problem);
+    const auto* text = value.if_string();
+    if (!text) continue;
+    for (const std::string& problem : model::check_label_value(*text))
+      add_invalid(errors, field, *text, problem);
+  }
+}
+
+void check_label_selector(Errors& errors, const std::string& field, const JsonObject* selector) {
+  if (!selector) return;
+  check_labels(errors, field + ".matchLabels", object_in(*selector, "matchLabels"));
+  for (const Item one : items_in(*selector, "matchExpressions", field + ".matchExpressions")) {
+    const std::string_view op = text_in(one.object, "operator");
+    const JsonArray* values = array_in(one.object, "values");
+    const bool has_values = values && !values->empty();
+    if (op == "In" || op == "NotIn") {
+      if (!has_values)
+        errors.push_back(model::required(one.at("values"),
+                                         "must be specified when `operator` is 'In' or 'NotIn'"));
+    } else if (op == "Exists" || op == "DoesNotExist") {
+      if (has_values)
+        errors.push_back(
+            model::forbidden(one.at("values"),
+                             "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"));
+    } else {
+      add_invalid(errors, one.at("operator"), op, "not a valid selector operator");
+    }
+    const std::string_view key = text_in(one.object, "key");
+    for (const std::string& problem : model::check_qualified_name(key))
+      add_invalid(errors, one.at("key"), key, problem);
+  }
 }
 
 void check_port_number(Errors& errors, std::string field, std::int64_t value) {

@@ -103,14 +103,22 @@ class SecretStrategy : public PlainStrategy {
   void fill_in(Json& object) const override {
     JsonObject& secret = model::make_object_at(object, {});
     // stringData is for writing only: it goes into data and is never seen again.
-    if (const JsonObject* plain = object_in(secret, "stringData")) {
+    // What is no text stays, for the schema to complain about.
+    if (JsonObject* plain = object_in(secret, "stringData")) {
       JsonObject data = as_object(secret.if_contains("data"));
-      for (const auto& [key, value] : *plain)
+      JsonObject odd;
+      for (const auto& [key, value] : *plain) {
         if (const auto* text = value.if_string())
           data[key] = base64_encode({text->data(), text->size()});
+        else
+          odd[key] = value;
+      }
+      *plain = std::move(odd);
       if (!data.empty()) secret["data"] = std::move(data);
     }
-    secret.erase("stringData");
+    if (const Json* left = secret.if_contains("stringData");
+        is_unset(left) || as_object(left).empty())
+      secret.erase("stringData");
     set_default(secret, "type", "Opaque");
   }
   std::vector<model::FieldError> validate(const Json& next, const Json* old,

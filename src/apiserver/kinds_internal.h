@@ -105,6 +105,10 @@ void check_one_of(Errors& errors, std::string field, std::string_view value,
                   const std::vector<std::string>& known);
 void check_dns_label(Errors& errors, const std::string& field, std::string_view value);
 void check_dns_subdomain(Errors& errors, const std::string& field, std::string_view value);
+void check_ip_address(Errors& errors, std::string field, std::string_view value);
+// Pairs of labels, or null; an object of matchLabels and matchExpressions, or null.
+void check_labels(Errors& errors, const std::string& field, const JsonObject* labels);
+void check_label_selector(Errors& errors, const std::string& field, const JsonObject* selector);
 void check_port_number(Errors& errors, std::string field, std::int64_t value);
 void check_port_name(Errors& errors, std::string field, std::string_view value);
 void check_port_number_or_name(Errors& errors, std::string field, const Json* value);

@@ -167,6 +167,10 @@ class PodStrategy : public Strategy {
     if (!subresource.empty()) return {};
     const JsonObject& spec = as_object(model::find(next, {"spec"}));
     check_pod_spec(errors, spec);
+    check_pod_context(errors, spec);
+    if (const JsonArray* late = array_in(spec, "ephemeralContainers");
+        !old && late && !late->empty())
+      errors.push_back(model::forbidden("spec.ephemeralContainers", "cannot be set on create"));
     if (old) check_pod_update(errors, spec, as_object(model::find(*old, {"spec"})));
     return errors.take();
   }

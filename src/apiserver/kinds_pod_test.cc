@@ -165,6 +165,45 @@ TEST(PodStrategy, RefusesNamesThatAreMissingTwiceOrWrong) {
             Sentences{R"(spec.containers[0].name: Invalid value: "a.b": must not contain dots)"});
 }
 
+TEST(PodStrategy, RefusesToRunAsNobodyCould) {
+  EXPECT_EQ(
+      refusals(pods(), pod_with_container(R"(,"restartPolicy":"Perhaps",
+      "securityContext":{"runAsUser":-1,"privileged":true,"allowPrivilegeEscalation":false},
+      "lifecycle":{"preStop":{}})")),
+      (Sentences{
+          "spec.containers[0].securityContext.runAsUser: Invalid value: -1: must be between 0 "
+          "and 2147483647, inclusive",
+          R"(spec.containers[0].securityContext: Invalid value: {"runAsUser":-1,"privileged":)"
+          R"(true,"allowPrivilegeEscalation":false}: cannot set `allowPrivilegeEscalation` )"
+          "to false and `privileged` to true",
+          R"(spec.containers[0].restartPolicy: Unsupported value: "Perhaps": supported values: )"
+          R"("Always", "Never", "OnFailure")",
+          "spec.containers[0].lifecycle.preStop: Required value: must specify a handler type"}));
+  const auto complaints_of = [](std::string_view part) {
+    std::string spec = R"({"containers":[{"name":"a","image":"x"}],)";
+    return refusals(pods(), pod_with(spec.append(part).append("}")));
+  };
+  EXPECT_EQ(complaints_of(R"("hostUsers":false,"hostNetwork":true)"),
+            Sentences{"spec.hostNetwork: Forbidden: when `hostUsers` is false"});
+  EXPECT_EQ(
+      complaints_of(R"("os":{"name":"dos"})"),
+      Sentences{R"(spec.os: Unsupported value: "dos": supported values: "linux", "windows")"});
+  EXPECT_EQ(
+      complaints_of(R"("dnsPolicy":"None")"),
+      Sentences{
+          "spec.dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None"});
+  EXPECT_EQ(
+      complaints_of(R"("hostAliases":[{"ip":"here","hostnames":["a"]}])"),
+      Sentences{R"(spec.hostAliases[0].ip: Invalid value: "here": must be a valid IP address, )"
+                "(e.g. 10.9.8.7 or 2001:db8::ffff)"});
+  EXPECT_EQ(complaints_of(R"("ephemeralContainers":[{"name":"e","image":"x"}])"),
+            Sentences{"spec.ephemeralContainers: Forbidden: cannot be set on create"});
+  EXPECT_EQ(complaints_of(R"("schedulingGates":[{"name":"a"},{"name":"a"}])"),
+            Sentences{R"(spec.schedulingGates[1]: Duplicate value: "a")"});
+  EXPECT_EQ(complaints_of(R"("securityContext":{"supplementalGroups":[1,-1]})").size(), 1U);
+  EXPECT_EQ(complaints_of(R"("nodeSelector":{"a b":"c"})").size(), 1U);
+}
+
 TEST(PodStrategy, RefusesMountsOfUnknownVolumes) {
   EXPECT_EQ(
       refusals(pods(), pod_with_container(R"(,"volumeMounts":[{"name":"v","mountPath":"/a"},

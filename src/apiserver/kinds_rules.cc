@@ -20,6 +20,11 @@ struct Cidr {
   unsigned bits = 0;
 
   bool has_bit(unsigned at) const { return (address[at / 8] >> (7 - at % 8)) & 1; }
+  bool has_bits_beyond() const {
+    for (unsigned bit = bits; bit < family_bits; ++bit)
+      if (has_bit(bit)) return true;
+    return false;
+  }
 };
 
 std::optional<Cidr> parse_cidr(std::string_view text) {
@@ -53,6 +58,9 @@ std::optional<Cidr> check_cidr(Errors& errors, std::string field, std::string_vi
     errors.push_back(
         model::invalid(std::move(field), json_quote(text),
                        "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"));
+  else if (cidr->has_bits_beyond())
+    errors.push_back(model::invalid(std::move(field), json_quote(text),
+                                    "must not have bits set beyond the prefix length"));
   return cidr;
 }
 
@@ -106,6 +114,8 @@ void check_peer(Errors& errors, const Item& peer) {
     errors.push_back(
         model::forbidden(peer.field(), "may not specify both ipBlock and another peer"));
   if (block) check_ip_block(errors, *block, peer.at("ipBlock"));
+  for (const std::string_view selector : {"podSelector", "namespaceSelector"})
+    check_label_selector(errors, peer.at(selector), object_in(peer.object, selector));
 }
 
 void check_direction(Errors& errors, const JsonObject& spec, std::string_view direction,
@@ -135,6 +145,7 @@ class NetworkPolicyStrategy : public Strategy {
                                           std::string_view) const override {
     Errors errors;
     const JsonObject& spec = as_object(model::find(next, {"spec"}));
+    check_label_selector(errors, "spec.podSelector", object_in(spec, "podSelector"));
     check_direction(errors, spec, "ingress", "from");
     check_direction(errors, spec, "egress", "to");
     const JsonArray* types = array_in(spec, "policyTypes");

@@ -130,11 +130,14 @@ void check_service(Errors& errors, const JsonObject& spec) {
                           name.substr(0, name.size() - (name.ends_with('.') ? 1 : 0)));
     return;
   }
+  check_labels(errors, "spec.selector", object_in(spec, "selector"));
+  if (const JsonArray* outside = array_in(spec, "externalIPs"))
+    for (std::size_t i = 0; i < outside->size(); ++i)
+      if (const auto* text = (*outside)[i].if_string())
+        check_ip_address(errors, fmt::format("spec.externalIPs[{}]", i), *text);
   const std::string_view address = text_in(spec, "clusterIP");
-  if (!address.empty() && address != "None" && !parse_ipv4(address) && !is_ipv6(address))
-    errors.push_back(model::invalid("spec.clusterIPs[0]", json_quote(address),
-                                    "must be a valid IP address, (e.g. 10.9.8.7 or "
-                                    "2001:db8::ffff)"));
+  if (!address.empty() && address != "None")
+    check_ip_address(errors, "spec.clusterIPs[0]", address);
   const JsonArray* list = array_in(spec, "clusterIPs");
   if (list && !list->empty() && !model::is_same(list->front(), Json(address)))
     errors.push_back(model::invalid("spec.clusterIPs", model::to_text(*list),
@@ -202,11 +205,7 @@ class EndpointsStrategy : public PlainStrategy {
     for (const Item subset : items_in(as_object(next), "subsets", "subsets")) {
       for (const std::string_view list : {"addresses", "notReadyAddresses"})
         for (const Item address : items_in(subset.object, list, subset.at(list)))
-          if (const std::string_view ip = text_in(address.object, "ip");
-              !parse_ipv4(ip) && !is_ipv6(ip))
-            errors.push_back(model::invalid(address.at("ip"), json_quote(ip),
-                                            "must be a valid IP address, (e.g. 10.9.8.7 or "
-                                            "2001:db8::ffff)"));
+          check_ip_address(errors, address.at("ip"), text_in(address.object, "ip"));
       for (const Item port : items_in(subset.object, "ports", subset.at("ports"))) {
         check_port_number(errors, port.at("port"), number_in(port.object, "port").value_or(0));
         check_protocol(errors, port.at("protocol"), text_in(port.object, "protocol"));
@@ -291,6 +290,22 @@ std::optional<std::string> pick_cluster_ip(const std::set<std::string, std::less
       return address;
   }
   return std::nullopt;
+}
+
+void check_chosen_cluster_ip(const Json& service, const std::set<std::string, std::less<>>& used) {
+  const std::string address(model::text_at(service, {"spec", "clusterIP"}));
+  if (address.empty() || address == "None") return;
+  const auto refuse = [&](std::string_view why) {
+    model::throw_invalid(
+        {"", "Service"}, model::text_at(service, {"metadata", "name"}),
+        {model::invalid("spec.clusterIPs", fmt::format("[{}]", json_quote(address)),
+                        fmt::format("failed to allocate IP {}: {}", address, why))});
+  };
+  if (!is_cluster_ip(address))
+    refuse(
+        fmt::format("the provided IP ({}) is not in the valid range. The range of valid IPs is {}",
+                    address, kClusterIpRange));
+  if (used.contains(address)) refuse("provided IP is already allocated");
 }
 
 void set_cluster_ip(Json& service, std::string_view address) {

@@ -9,6 +9,8 @@ namespace hearth::apiserver {
 // What a pod's spec gets and what can be wrong with it.
 void fill_in_pod_spec(JsonObject& spec);
 void check_pod_spec(Errors& errors, const JsonObject& spec);
+// The same for how it runs: users, names, namespaces of the host.
+void check_pod_context(Errors& errors, const JsonObject& spec);
 
 const Strategy& pod_strategy();
 const Strategy& service_strategy();

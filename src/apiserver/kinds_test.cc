@@ -312,6 +312,30 @@ TEST(NetworkPolicyStrategy, ChecksPeersAndBlocks) {
           "strict subset of `cidr`"}));
 }
 
+TEST(NetworkPolicyStrategy, SelectsWithSelectorsThatMeanSomething) {
+  const Strategy& policies = of("NetworkPolicy", "networking.k8s.io");
+  EXPECT_EQ(
+      refusals(policies, R"({"spec":{"podSelector":{"matchExpressions":[
+      {"key":"a","operator":"Near"},{"key":"b","operator":"In"},
+      {"key":"c","operator":"Exists","values":["x"]},{"key":"d","operator":"NotIn","values":["x"]}]},
+    "egress":[{"to":[{"namespaceSelector":{"matchLabels":{"a":"-"}}},
+      {"ipBlock":{"cidr":"10.0.0.1/8"}}]}]}})"),
+      (Sentences{
+          R"(spec.podSelector.matchExpressions[0].operator: Invalid value: "Near": not a valid )"
+          "selector operator",
+          "spec.podSelector.matchExpressions[1].values: Required value: must be specified when "
+          "`operator` is 'In' or 'NotIn'",
+          "spec.podSelector.matchExpressions[2].values: Forbidden: may not be specified when "
+          "`operator` is 'Exists' or 'DoesNotExist'",
+          R"(spec.egress[0].to[0].namespaceSelector.matchLabels: Invalid value: "-": a valid )"
+          "label must be an empty string or consist of alphanumeric characters, '-', '_' or "
+          "'.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or "
+          "'my_value',  or '12345', regex used for validation is "
+          "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
+          R"(spec.egress[0].to[1].ipBlock.cidr: Invalid value: "10.0.0.1/8": must not have )"
+          "bits set beyond the prefix length"}));
+}
+
 TEST(RuntimeClassStrategy, KeepsItsHandler) {
   const Strategy& classes = of("RuntimeClass", "node.k8s.io");
   EXPECT_EQ(refusals(classes, "{}"), Sentences{"handler: Required value"});

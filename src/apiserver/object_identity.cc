@@ -23,6 +23,14 @@ void check_type(const Resource& resource, Json& next) {
   }
 }
 
+void refuse_change(const Place& place, std::string_view field, std::string_view value) {
+  model::throw_invalid(
+      place.resource.group_kind(), place.name,
+      {model::invalid(std::string(field), json_quote(value), "field is immutable")});
+}
+
+}  // namespace
+
 void check_place(const Place& place, const Json& next) {
   const std::string_view name = name_of(next);
   if (name.empty())
@@ -37,14 +45,6 @@ void check_place(const Place& place, const Json& next) {
     model::throw_bad_request(
         "the namespace of the provided object does not match the namespace sent on the request");
 }
-
-void refuse_change(const Place& place, std::string_view field, std::string_view value) {
-  model::throw_invalid(
-      place.resource.group_kind(), place.name,
-      {model::invalid(std::string(field), json_quote(value), "field is immutable")});
-}
-
-}  // namespace
 
 void check_identity(const Place& place, std::string_view subresource, bool is_put, const Json& old,
                     Json& next) {

@@ -1,6 +1,10 @@
 #include "apiserver/object_meta.h"
 
 #include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/id.h"
 #include "base/time_text.h"
@@ -45,6 +49,31 @@ bool remove_finalizer(Json& object, std::string_view finalizer) {
   const bool removed = list->size() != before;
   if (list->empty()) model::erase_at(object, {"metadata", "finalizers"});
   return removed;
+}
+
+void drop_repeated_owners(Json& object, std::vector<std::string>& warnings) {
+  Json* found = model::find(object, {"metadata", "ownerReferences"});
+  model::JsonArray* owners = found ? found->if_array() : nullptr;
+  if (!owners || owners->size() < 2) return;
+  std::set<std::string, std::less<>> seen, repeated;
+  model::JsonArray kept(owners->storage());
+  for (Json& owner : *owners) {
+    std::string uid(model::text_at(owner, {"uid"}));
+    if (seen.contains(uid)) {
+      repeated.insert(std::move(uid));
+      continue;
+    }
+    // Those without one are mistakes of their own.
+    if (!uid.empty()) seen.insert(std::move(uid));
+    kept.push_back(std::move(owner));
+  }
+  *owners = std::move(kept);
+  if (repeated.empty()) return;
+  warnings.push_back(
+      fmt::format(".metadata.ownerReferences contains duplicate entries; API server dedups owner "
+                  "references in 1.20+, and may reject such requests as early as 1.24; please fix "
+                  "your requests; duplicate UID(s) observed: {}",
+                  fmt::join(repeated, ", ")));
 }
 
 void mark_deleting(Json& object, Time now, std::int64_t grace_seconds, bool has_generation) {

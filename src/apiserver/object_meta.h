@@ -37,6 +37,9 @@ void add_finalizer(Json& object, std::string_view finalizer);
 // True if it was there.
 bool remove_finalizer(Json& object, std::string_view finalizer);
 
+// An owner counts once; warns of those that were named again.
+void drop_repeated_owners(Json& object, std::vector<std::string>& warnings);
+
 // Marks the object as being deleted, in `grace_seconds`; generation grows if the kind has one.
 void mark_deleting(Json& object, Time now, std::int64_t grace_seconds, bool has_generation);
 void grow_generation(Json& object);

@@ -106,10 +106,7 @@ Written Objects::apply(const Place& place, const Json& configuration, std::strin
       {options.manager, std::string(subresource), resource.api_version(), clock_.now()},
       options.force);
   Json& object = applied.object;
-  if (const std::string_view name = name_of(object); !name.empty() && name != place.name)
-    model::throw_bad_request(fmt::format(
-        "the name of the object ({}) does not match the name on the URL ({})", name, place.name));
-  model::make_object_at(object, {"metadata"})["name"] = place.name;
+  check_place(place, object);
   try {
     return make(place, {std::move(object), {}}, options, std::move(applied.owners));
   } catch (const model::StatusError& error) {
@@ -157,6 +154,12 @@ Json Objects::set_scale(const Place& place, const std::function<void(Json& scale
     Json scaled = scale(place);
     const std::string before(revision_of(scaled));
     change_scale(scaled);
+    check_place(place, scaled);
+    const Json* asked = model::find(scaled, {"spec", "replicas"});
+    if (asked && !asked->is_null() && !model::as_integer(*asked))
+      model::throw_invalid(
+          {"autoscaling", "Scale"}, place.name,
+          {model::invalid("spec.replicas", model::to_text(*asked), "must be an integer")});
     const auto replicas = model::number_at(scaled, {"spec", "replicas"}).value_or(0);
     Json next = *old.object;
     model::JsonPath::parse(paths.spec_replicas).set(next, replicas);

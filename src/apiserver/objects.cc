@@ -101,8 +101,8 @@ model::MetaRules meta_rules(const Resource& resource) {
       .namespaced = resource.namespaced,
       .name = model::NameRule::subdomain,
       .is_built_in = resource.built_in && resource.group != "apiextensions.k8s.io"};
-  if (resource.store_name == "namespaces") rules.name = model::NameRule::label;
-  if (resource.store_name == "services") rules.name = model::NameRule::dns1035;
+  if (resource.store_name == "namespaces" || resource.store_name == "services")
+    rules.name = model::NameRule::label;
   if (resource.group == "rbac.authorization.k8s.io") rules.name = model::NameRule::path_segment;
   return rules;
 }
@@ -209,6 +209,7 @@ void Objects::check(Json& object, const Json* old, Change& change) const {
   change.refuse_or_warn();
   if (resource.built_in) schema::drop_zero_values(object, *resource.schema);
   drop_empty_metadata(object);
+  drop_repeated_owners(object, change.warnings);
   schema::apply_defaults(object, *resource.schema, change.touched);
   resource.strategy->fill_in(object);
 
@@ -220,11 +221,20 @@ void Objects::check(Json& object, const Json* old, Change& change) const {
       errors.push_back(std::move(error));
   for (FieldError& error : schema::validate(object, *resource.schema, old, change.touched)) {
     // Those who report the state of built-in kinds may leave things out. Which of their lists may
-    // not repeat a key is the strategy's to say: environment variables may.
+    // not repeat a key is the strategy's to say: environment variables may. What metadata must have
+    // was looked at above.
     const bool is_lenient =
-        resource.built_in &&
-        (error.problem == model::FieldProblem::duplicate ||
-         (error.problem == model::FieldProblem::required && error.field.starts_with("status")));
+        (resource.built_in &&
+         (error.problem == model::FieldProblem::duplicate ||
+          (error.problem == model::FieldProblem::required && error.field.starts_with("status")))) ||
+        (error.field.starts_with("metadata.") && (error.problem == model::FieldProblem::duplicate ||
+                                                  error.problem == model::FieldProblem::required));
+    // Such a body cannot be read at all where kinds are types of a program.
+    if (resource.built_in && error.problem == model::FieldProblem::type_invalid &&
+        !change.patch)
+      model::throw_bad_request(
+          fmt::format("{0} in version \"{1}\" cannot be handled as a {0}: {2}: {3}", resource.kind,
+                      resource.version, error.field, error.detail));
     if (!is_lenient) errors.push_back(std::move(error));
   }
   for (FieldError& error : resource.strategy->validate(object, old, change.subresource))
@@ -281,12 +291,12 @@ store::Write Objects::make_write(const Resource& resource, Json object, patch::O
 }
 
 void Objects::allocate_cluster_ip(Json& service) const {
-  if (!needs_cluster_ip(service)) return;
   std::set<std::string, std::less<>> used;
   store::ListQuery query;
   query.resource = "services";
   for (const store::ObjectPtr& other : store_.list(query).objects)
     used.emplace(other->tags.find("\x01spec.clusterIP").value_or(""));
+  if (!needs_cluster_ip(service)) return check_chosen_cluster_ip(service, used);
   static thread_local std::minstd_rand random{std::random_device{}()};
   const auto free = pick_cluster_ip(used, static_cast<std::uint32_t>(random()));
   if (!free) fail(Code::exhausted, "no cluster IP is left in {}", kClusterIpRange);

@@ -36,6 +36,9 @@ struct Objects::Change {
 
 store::Key key_of(const Place& place);
 
+// Throws 400 for an object that is not the one of this place by its name or namespace.
+void check_place(const Place& place, const Json& object);
+
 // Throws where `next`, which is to be written over `old`, is another object: of another name,
 // namespace, uid or kind, or one whose end somebody else decided. Fills in a kind that is missing.
 void check_identity(const Place& place, std::string_view subresource, bool is_put, const Json& old,

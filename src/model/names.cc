@@ -57,8 +57,8 @@ bool looks_like_label_text(std::string_view text) {
                      [](char c) { return is_alphanumeric(c) || c == '-' || c == '_' || c == '.'; });
 }
 
-std::string too_long(std::size_t most) {
-  return fmt::format("must be no more than {} characters", most);
+std::string too_long(std::size_t most, std::string_view of = "characters") {
+  return fmt::format("must be no more than {} {}", most, of);
 }
 
 std::string lower(std::string_view text) {
@@ -141,16 +141,15 @@ bool is_api_version(std::string_view text) {
   return std::count(text.begin(), text.end(), '/') <= 1 && !text.ends_with('/');
 }
 
-void check_owner(const Json& owner, const std::string& field, std::vector<FieldError>& errors) {
+void check_owner(const Json& owner, std::vector<FieldError>& errors) {
+  const std::string field = "metadata.ownerReferences";
   const std::string_view api_version = text_at(owner, {"apiVersion"});
-  if (api_version.empty())
-    errors.push_back(required(field + ".apiVersion", "must not be empty"));
-  else if (!is_api_version(api_version))
-    errors.push_back(invalid(field + ".apiVersion", json_quote(api_version),
-                             "must be <group>/<version> or <version>"));
+  if (api_version.empty() || !is_api_version(api_version))
+    errors.push_back(
+        invalid(field + ".apiVersion", json_quote(api_version), "version must not be empty"));
   for (const std::string_view member : {"kind", "name", "uid"})
     if (text_at(owner, {member}).empty())
-      errors.push_back(required(fmt::format("{}.{}", field, member), "must not be empty"));
+      errors.push_back(invalid(fmt::format("{}.{}", field, member), "\"\"", "must not be empty"));
   if (api_version == "v1" && text_at(owner, {"kind"}) == "Event")
     errors.push_back(
         invalid(field, to_text(owner), "/v1, Kind=Event is disallowed from being an owner"));
@@ -160,9 +159,8 @@ void check_owners(const Json& object, std::vector<FieldError>& errors) {
   const JsonArray* owners = array_at(object, {"metadata", "ownerReferences"});
   if (!owners) return;
   std::string first;
-  for (std::size_t i = 0; i < owners->size(); ++i) {
-    const Json& owner = (*owners)[i];
-    check_owner(owner, fmt::format("metadata.ownerReferences[{}]", i), errors);
+  for (const Json& owner : *owners) {
+    check_owner(owner, errors);
     if (!is_true_at(owner, {"controller"})) continue;
     const std::string controller =
         fmt::format("{}/{}", text_at(owner, {"kind"}), text_at(owner, {"name"}));
@@ -277,14 +275,14 @@ Problems check_qualified_name(std::string_view name) {
   if (name.empty())
     problems.emplace_back("name part must be non-empty");
   else if (name.size() > kMostLabel)
-    problems.push_back("name part " + too_long(kMostLabel));
+    problems.push_back("name part " + too_long(kMostLabel, "bytes"));
   if (!looks_like_label_text(name)) problems.push_back(fmt::format("name part {}", kNameRule));
   return problems;
 }
 
 Problems check_label_value(std::string_view value) {
   Problems problems;
-  if (value.size() > kMostLabel) problems.push_back(too_long(kMostLabel));
+  if (value.size() > kMostLabel) problems.push_back(too_long(kMostLabel, "bytes"));
   if (!value.empty() && !looks_like_label_text(value))
     problems.emplace_back(
         "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
@@ -300,7 +298,6 @@ Problems check_name(std::string_view name, NameRule rule, bool is_prefix) {
   // What follows the dash is ours, and starts with a letter or a digit.
   if (is_prefix && masked.size() > 1 && masked.ends_with('-')) masked.back() = 'a';
   if (rule == NameRule::label) return check_dns_label(masked);
-  if (rule == NameRule::dns1035) return check_dns1035_label(masked);
   return check_dns_subdomain(masked);
 }
 

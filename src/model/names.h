@@ -28,8 +28,7 @@ Problems check_label_value(std::string_view value);
 // What the name of a kind's objects has to be.
 enum class NameRule {
   subdomain,     // most kinds, and all custom ones
-  label,         // Namespace
-  dns1035,       // Service
+  label,         // Namespace, Service
   path_segment,  // the kinds of RBAC: "system:node"
 };
 // `is_prefix`: a generateName, which may end in '-'.

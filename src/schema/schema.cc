@@ -127,6 +127,13 @@ class Pruner {
   std::string path_;
 };
 
+// An empty list is no zero of a map: whoever sent that is told.
+bool may_be_of(const Json& zero, Type type) {
+  if (zero.is_array()) return type == Type::array || type == Type::any;
+  if (zero.is_object()) return type == Type::object || type == Type::any;
+  return true;
+}
+
 }  // namespace
 
 const Schema* member_schema(const Schema& schema, std::string_view name) {
@@ -153,7 +160,7 @@ void drop_zero_values(Json& value, const Schema& schema) {
       const Schema* known = member_schema(schema, name);
       if (!known) return false;
       drop_zero_values(member, *known);
-      return known->omits_zero && is_zero(member);
+      return known->omits_zero && is_zero(member) && may_be_of(member, known->type);
     });
   } else if (JsonArray* array = value.if_array(); array && schema.items) {
     for (Json& item : *array) drop_zero_values(item, *schema.items);

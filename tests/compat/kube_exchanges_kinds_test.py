@@ -271,8 +271,12 @@ class Scale(ServedCase):
         self.assertEqual((pool["spec"]["replicas"], pool["metadata"]["generation"]), (4, 3))
         stale = dict(body, metadata=dict(body["metadata"], resourceVersion="1"))
         self.assertEqual(self.ask("PUT", path, stale).status, 409)
-        answer = self.ask("PATCH", path, {"spec": {"replicas": -4}}, type=MERGE)
-        self.assertEqual((answer.status, answer.json["reason"]), (422, "Invalid"))
+        for wrong in ("many", -4):
+            answer = self.ask("PATCH", path, {"spec": {"replicas": wrong}}, type=MERGE)
+            self.assertEqual((answer.status, answer.json["reason"]), (422, "Invalid"))
+        for metadata in ({"name": "another"}, {}):
+            self.assertEqual(self.ask("PUT", path, dict(body, metadata=metadata)).status, 400)
+        self.assertEqual(self.got(self.ask("GET", path))["spec"], {"replicas": 4})
         self.assertIn("spec.replicas in body should be greater than or equal to 0", answer.json["message"])
         self.refused(self.ask("GET", f"{self.pools}/none/scale"), 404, "NotFound",
                      f'sandboxwarmpools.{EXTENSIONS} "none" not found', kind="sandboxwarmpools")

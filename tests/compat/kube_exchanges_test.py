@@ -104,6 +104,26 @@ class Create(ServedCase):
         refusal(body, "FieldValueTypeInvalid",
                 f'Invalid value: "string": {path} in body must be of type array: "string"', path)
 
+    def test_built_in_kinds_are_types_of_a_program(self):
+        for part in ({"data": []}, {"data": {"a": 1}}, {"immutable": "yes"}, {"binaryData": {"a": "%"}}):
+            answer = self.ask("POST", self.config_maps, {**config_map("typed"), **part})
+            self.assertEqual((answer.status, answer.json["reason"]), (400, "BadRequest"), answer.text)
+            self.assertIn('ConfigMap in version "v1" cannot be handled as a ConfigMap: ', answer.json["message"])
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "typed"}, "stringData": {"a": 1, "b": "c"}}
+        self.assertEqual(self.ask("POST", f"{self.core}/secrets", secret).status, 400)
+
+    def test_addresses_of_services(self):
+        def make(name, **spec):
+            return self.ask("POST", f"{self.core}/services", {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
+                                                              "spec": {"ports": [{"port": 80}], **spec}})
+        taken = self.got(make("1st"), 201)["spec"]["clusterIP"]
+        for address, why in (("8.8.8.8", "the provided IP (8.8.8.8) is not in the valid range. The range of valid IPs is 10.96.0.0/12"),
+                             (taken, "provided IP is already allocated")):
+            message = f'Invalid value: ["{address}"]: failed to allocate IP {address}: {why}'
+            self.refused(make("second", clusterIP=address), 422, "Invalid", f'Service "second" is invalid: spec.clusterIPs: {message}',
+                         [("FieldValueInvalid", message, "spec.clusterIPs")])
+        self.got(make("chosen", clusterIP="10.111.222.33"), 201)
+
     def test_dry_run_keeps_nothing(self):
         made = self.make(f"{self.sandboxes}?dryRun=All", sandbox("dry"))
         self.assertRegex(made["metadata"]["uid"], UUID)
@@ -154,6 +174,14 @@ class Create(ServedCase):
         self.assertEqual((answer.status, answer.json["details"]["causes"][0]["field"]),
                          (422, "metadata.ownerReferences"))
         self.assertIn("Only one reference can have Controller set to true", answer.json["message"])
+        for path, thing in ((self.config_maps, config_map), (self.sandboxes, sandbox)):
+            answer = self.ask("POST", path, thing("named-twice", ownerReferences=[owner, owner], finalizers=["x.io/f", "x.io/f"]))
+            self.assertEqual(self.got(answer, 201)["metadata"]["ownerReferences"], [owner])
+            self.assertIn("duplicate UID(s) observed: 1", answer.headers["Warning"])
+            missing = self.ask("POST", path, thing("nobodys", ownerReferences=[dict(owner, uid="")]))
+            self.assertEqual(missing.json["details"]["causes"][0], {
+                "reason": "FieldValueInvalid", "message": 'Invalid value: "": must not be empty',
+                "field": "metadata.ownerReferences.uid"})
 
     def test_kinds_of_their_own(self):
         secret = self.make(f"{self.core}/secrets", {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"},
@@ -390,6 +418,11 @@ class Apply(ServedCase):
                      "metadata.managedFields must be nil")
         self.refused(self.apply("d", {"kind": "Sandbox", "metadata": {"name": "d"}}), 400, "BadRequest",
                      "invalid object type: /, Kind=Sandbox")
+        nameless = {**sandbox("x"), "metadata": {}}
+        self.refused(self.apply("new", nameless), 400, "BadRequest",
+                     "the name of the object (new based on URL) was undeterminable: name must be provided")
+        self.refused(self.apply("new", sandbox("new", namespace="other")), 400, "BadRequest",
+                     "the namespace of the provided object does not match the namespace sent on the request")
         typed = f"{GROUP}/v1beta1, Kind=Sandbox"
         body = sandbox("d")
         body["spec"] = {"foo": 1}
