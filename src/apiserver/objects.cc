@@ -237,8 +237,14 @@ void Objects::check(Json& object, const Json* old, Change& change) const {
                       resource.version, error.field, error.detail));
     if (!is_lenient) errors.push_back(std::move(error));
   }
-  for (FieldError& error : resource.strategy->validate(object, old, change.subresource))
-    errors.push_back(std::move(error));
+  // A strategy knows its kind better than the schema, which may have said the same.
+  std::vector<FieldError> known = resource.strategy->validate(object, old, change.subresource);
+  std::erase_if(errors, [&](const FieldError& said) {
+    return std::ranges::any_of(known, [&](const FieldError& better) {
+      return said.field == better.field && said.problem == better.problem;
+    });
+  });
+  for (FieldError& error : known) errors.push_back(std::move(error));
   if (errors.empty()) return;
   if (!resource.built_in && resource.schema->has_rules && lacks_metadata(errors))
     errors.push_back(model::invalid("<nil>", "null",

@@ -186,6 +186,12 @@ class Pods(ServedCase):
                           spec["schedulerName"], spec["containers"][0]["imagePullPolicy"]),
                          ("Always", "ClusterFirst", 30, "default-scheduler", "Always"))
 
+    def test_what_is_wrong_is_said_once(self):
+        body = pod("wrong")
+        body["spec"].update(restartPolicy="Sometimes", dnsPolicy="Never")
+        self.assertEqual([cause["field"] for cause in self.ask("POST", self.pods, body).json["details"]["causes"]],
+                         ["spec.restartPolicy", "spec.dnsPolicy"])
+
     def test_logs_that_cannot_be(self):
         self.refused(self.ask("GET", f"{self.pods}/p1/log"), 400, "BadRequest",
                      "a container name must be specified for pod p1, choose one of: [main side]")
