@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <array>
 #include <condition_variable>
@@ -224,6 +225,13 @@ std::unique_ptr<webhook::Webhook> make_webhook(const WebhookFlags& flags,
                                             std::move(listening.socket));
 }
 
+// The lease may be another's by now, and requests of ours hang: what they would go on with, once
+// they are answered, is not ours to do. Kubernetes starts us again.
+[[noreturn]] void end_at_once() {
+  log::error("the lease was lost, and requests are not answered: ending without waiting for them");
+  ::_exit(1);
+}
+
 // What is done until the end; false: another leads now.
 bool lead(controllers::Fleet& fleet, FrontDoor* door, reconcile::LeaderElection* election,
           const std::stop_token& stop) {
@@ -313,7 +321,8 @@ int controller(const ControllerOptions& options) {
   if (options.leader_elect) {
     const std::string& ns = options.lease_namespace.empty() ? access.ns : options.lease_namespace;
     // Past the fleet's pace: a lease that waits its turn is lost.
-    election.emplace(http, reconcile::LeaderElectionOptions{.lease = {ns, kLease}});
+    election.emplace(
+        http, reconcile::LeaderElectionOptions{.lease = {ns, kLease}, .on_overrun = end_at_once});
     count_leader(registry, *election);
   }
   // Before those that say that we are ready.

@@ -75,6 +75,7 @@ bool LeaderElection::run(const std::function<void(const std::stop_token& lost)>&
   log::info("leading", {{"lease", options_.lease.text()}, {"identity", options_.identity}});
   std::exception_ptr failure;
   {
+    std::jthread overrun;  // outlives the other two
     const std::jthread renewing([&](const std::stop_token& end) { renew(tenure, end); });
     std::jthread leading([&](const std::stop_token& lost) {
       try {
@@ -87,6 +88,10 @@ bool LeaderElection::run(const std::function<void(const std::stop_token& lost)>&
       tenure.changed.notify_all();
     });
     watch_over(tenure, stop);
+    if (const auto left = time_after_loss(tenure); left && options_.on_overrun)
+      overrun = std::jthread([&, left](const std::stop_token& in_time) {
+        if (sleep_for(in_time, *left)) options_.on_overrun();
+      });
     leading.request_stop();
     // While it winds up it still acts: the lease is renewed meanwhile.
     leading.join();
@@ -136,6 +141,14 @@ void LeaderElection::watch_over(Tenure& tenure, const std::stop_token& stop) {
     if (now() >= tenure.renewed + options_.renew_deadline) tenure.is_lost = true;
   }
   if (tenure.is_lost) is_leader_ = false;
+}
+
+// How long it is still ours for others, if it was lost.
+std::optional<Duration> LeaderElection::time_after_loss(Tenure& tenure) const {
+  const std::lock_guard lock(tenure.mutex);
+  if (!tenure.is_lost) return std::nullopt;
+  const auto left = tenure.renewed + options_.lease_duration - now();
+  return std::max(Duration::zero(), std::chrono::duration_cast<Duration>(left));
 }
 
 LeaderElection::Attempt LeaderElection::try_to_hold() {

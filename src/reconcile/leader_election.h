@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -22,6 +23,10 @@ struct LeaderElectionOptions {
   Duration lease_duration = std::chrono::seconds(15);
   Duration renew_deadline = std::chrono::seconds(10);
   Duration retry = std::chrono::seconds(2);
+  // Called, on a thread of its own, where the lease was lost, `lease_duration` is over, and `lead`
+  // or a request for the lease has still not returned: nobody answers, and nothing else would keep
+  // this process from acting once somebody does. To end it. Not called if empty.
+  std::function<void()> on_overrun = {};
 };
 
 class LeaderElection {
@@ -49,6 +54,7 @@ class LeaderElection {
   bool wait_for_lease(Tenure& tenure, const std::stop_token& stop);
   void renew(Tenure& tenure, const std::stop_token& end);
   void watch_over(Tenure& tenure, const std::stop_token& stop);
+  std::optional<Duration> time_after_loss(Tenure& tenure) const;
   Attempt try_to_hold();
   model::Json new_lease() const;
   bool has_expired(const model::Json& lease);

@@ -232,5 +232,24 @@ TEST_F(LeaderElectionTest, IdentitiesAreMadeUpAndDiffer) {
   EXPECT_NE(one.identity(), two.identity());
 }
 
+TEST_F(LeaderElectionTest, WhoDoesNotStopInTimeIsEnded) {
+  LeaderElectionOptions brief = eager("one");
+  brief.lease_duration = 1s;
+  brief.renew_deadline = 500ms;
+  std::promise<void> ended;
+  brief.on_overrun = [&] { ended.set_value(); };
+  LeaderElection election(server_.client(), brief);
+
+  // As one that waits for an answer: it does not hear that the lease was lost.
+  const bool has_kept = election.run(
+      [&](const std::stop_token&) {
+        write_holder("usurper");
+        EXPECT_EQ(ended.get_future().wait_for(30s), std::future_status::ready);
+      },
+      {});
+
+  EXPECT_FALSE(has_kept);
+}
+
 }  // namespace
 }  // namespace hearth::reconcile
