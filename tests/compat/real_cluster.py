@@ -62,10 +62,7 @@ class Cluster:
         key = self.folder / "accounts.key"
         subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
         (self.folder / "tokens.csv").write_text(f'{TOKEN},admin,admin,"system:masters"\n')
-        self.start("etcd", [self.etcd, "--data-dir", self.folder / "etcd", "--unsafe-no-fsync",
-                            "--listen-client-urls", f"http://127.0.0.1:{self.etcd_port}",
-                            "--advertise-client-urls", f"http://127.0.0.1:{self.etcd_port}",
-                            "--listen-peer-urls", f"http://127.0.0.1:{free_port()}"])
+        self.store = self.start_store()
         self.api = self.start_api()
         wait_until(lambda: (self.folder / "pki/apiserver.crt").exists(), 60, "the server's certificate")
         self.write_kubeconfig()
@@ -79,6 +76,12 @@ class Cluster:
     def start_manager(self, program, *words):
         self.start("kube-controller-manager", [program, f"--kubeconfig={self.kubeconfig}", "--leader-elect=false",
                                                "--secure-port=0", *words])
+
+    def start_store(self):
+        return self.start("etcd", [self.etcd, "--data-dir", self.folder / "etcd", "--unsafe-no-fsync",
+                                   "--listen-client-urls", f"http://127.0.0.1:{self.etcd_port}",
+                                   "--advertise-client-urls", f"http://127.0.0.1:{self.etcd_port}",
+                                   "--listen-peer-urls", f"http://127.0.0.1:{free_port()}"])
 
     def start_api(self):
         return self.start("kube-apiserver", [
@@ -118,11 +121,18 @@ class Cluster:
             return "ok" == self.kubectl("get", "--raw", "/readyz", check=False).stdout
         return False
 
-    def restart_api(self):
+    def restart_api(self, away=0):
         """As an upgrade would: it is away for a moment."""
         self.kill(self.api)
+        time.sleep(away)
         self.api = self.start_api()
         wait_until(self.is_ready, 90, "kube-apiserver again")
+
+    def restart_store(self, away=0):
+        self.kill(self.store)
+        time.sleep(away)
+        self.store = self.start_store()
+        wait_until(self.is_ready, 90, "kube-apiserver, with etcd again")
 
     def kubectl(self, *words, given=None, check=True):
         done = subprocess.run([self.kubectl_program, "--kubeconfig", self.kubeconfig, *words], input=given,
