@@ -92,7 +92,8 @@ class Front {
   std::optional<http::Response> discover(const Call& call) const;
   std::optional<http::Response> open_api(const Call& call) const;
   TableOptions table_options(const Call& call, const Wanted& form) const;
-  http::Response list(const Call& call);
+  // `listed`: takes the objects that the answer shows, if not null.
+  http::Response list(const Call& call, std::vector<store::ObjectPtr>* listed = nullptr);
   Written get(const Call& call);
   WriteOptions write_options(const Call& call, std::string_view kind) const;
   Written post(const Call& call);

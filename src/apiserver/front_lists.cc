@@ -217,9 +217,10 @@ Selection Front::selection_of(const Call& call) const {
   return selection;
 }
 
-http::Response Front::list(const Call& call) {
+http::Response Front::list(const Call& call, std::vector<store::ObjectPtr>* listed) {
   const Selection selection = selection_of(call);
   const Page page = read_page(parts_.store, call, selection);
+  if (listed) *listed = page.snapshot.objects;
   const Wanted wanted_form = negotiate(call.request.headers.value("Accept"));
   const Resource& resource = *call.resource;
   if (wanted_form.shape == Shape::object && !wanted_form.is_yaml && !call.is_pretty)

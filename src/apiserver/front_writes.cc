@@ -146,13 +146,10 @@ http::Response Front::remove_collection(const Call& call) {
   const DeleteOptions options = read_delete_options(call);
   if (call.resource->store_name == "namespaces" || (call.resource->namespaced && !call.path->ns))
     model::throw_method_not_allowed();
-  const http::Response matched = list(call);
-  const Selection selection = selection_of(call);
-  store::ListQuery query;
-  query.resource = call.resource->store_name;
-  query.ns = selection.ns;
-  for (const store::ObjectPtr& object : parts_.store.list(query).objects) {
-    if (!selection.matches(*object, *call.resource)) continue;
+  // What is answered is what goes, and nothing else: with a limit no more than that.
+  std::vector<store::ObjectPtr> listed;
+  const http::Response matched = list(call, &listed);
+  for (const store::ObjectPtr& object : listed) {
     try {
       parts_.objects.remove({*call.resource, object->key.ns, object->key.name}, options);
     } catch (const Error& error) {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "http/http.h"
 #include "http/target.h"
 #include "model/status.h"
 
@@ -39,9 +40,7 @@ std::vector<std::string> Query::all(std::string_view name) const {
 std::optional<bool> Query::optional_flag(std::string_view name) const {
   if (!has(name)) return std::nullopt;
   const std::string_view value = text(name);
-  for (const std::string_view word : {"1", "t", "T", "true", "TRUE", "True"})
-    if (value == word) return true;
-  return false;
+  return value != "0" && !http::equal_ignoring_case(value, "false");
 }
 
 bool Query::flag(std::string_view name) const {

@@ -19,7 +19,7 @@ class Query {
   std::string_view text(std::string_view name) const;
   bool has(std::string_view name) const;
   std::vector<std::string> all(std::string_view name) const;
-  // What Go's ParseBool takes ("1", "t", "True"); other text and absence count as false.
+  // Once it is there everything but "0" and "false" is true, also nothing: "?watch".
   bool flag(std::string_view name) const;
   std::optional<bool> optional_flag(std::string_view name) const;
   // Throws StatusError 400 for text that is no integer.

@@ -158,6 +158,12 @@ class Watch(ServedCase):
                                                          "message": "Too large resource version"}],
                                              "retryAfterSeconds": 1})
 
+    def test_how_people_say_yes(self):
+        for words, is_watch in (("watch", True), ("watch=", True), ("watch=yes", True), ("watch=TRUE", True), ("watch=1", True),
+                                ("watch=0", False), ("watch=False", False), ("watch=false", False)):
+            answer = self.ask("GET", f"{self.sandboxes}?{words}&timeoutSeconds=1&limit=1")
+            self.assertEqual('"kind":"SandboxList"' not in answer.text, is_watch, words)
+
     def test_nothing_new(self):
         for query in (f"resourceVersion={self.revision}", "resourceVersion=999999",
                       "sendInitialEvents=false&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"):

@@ -512,6 +512,11 @@ class Delete(ServedCase):
     def test_collections(self):
         for name in ("e1", "e2"):
             self.make(self.sandboxes, sandbox(name, labels={"dc": "1"}))
+            self.make(self.sandboxes, sandbox(f"a-{name}", labels={"page": "1"}))
+        page = self.got(self.ask("DELETE", f"{self.sandboxes}?labelSelector=page%3D1&limit=1"))
+        self.assertEqual([one["metadata"]["name"] for one in page["items"]], ["a-e1"])
+        left = self.got(self.ask("GET", f"{self.sandboxes}?labelSelector=page%3D1"))
+        self.assertEqual([one["metadata"]["name"] for one in left["items"]], ["a-e2"])
         none = self.got(self.ask("DELETE", f"{self.sandboxes}?labelSelector=nope%3Dnope"))
         self.assertEqual((none["kind"], none["items"]), ("SandboxList", []))
         some = self.got(self.ask("DELETE", f"{self.sandboxes}?labelSelector=dc%3D1"))
