@@ -59,7 +59,7 @@ TEST(TableTest, CustomColumns) {
   EXPECT_EQ(cells(resource, R"({"metadata":{"name":"x","creationTimestamp":"2026-11-13T07:00:00Z"},
       "spec":{"replicas":2,"ratio":0.5,"on":true},
       "status":{"conditions":[{"type":"Ready","status":"True"}]}})"),
-            R"(["x","True",2,5E-1,true,"2d3h",null])");
+            R"(["x","True",2,0.5,true,"2d3h",null])");
   EXPECT_EQ(cells(resource, R"({"metadata":{"name":"x"},"spec":{"replicas":"two","on":"yes"}})"),
             R"(["x",null,null,null,null,null,null])");
 }

@@ -322,8 +322,15 @@ void append_text(std::string& out, const Json& value) {
       break;
     case json::kind::int64:
     case json::kind::uint64:
-    case json::kind::double_:
       out += json::serialize(value);
+      break;
+    case json::kind::double_:
+      // Somebody's 2.0 is a 2 to everybody else: clients with types read no "2E0" into an integer,
+      // and one such object would end their watches.
+      if (const auto whole = as_integer(value))
+        out += std::to_string(*whole);
+      else
+        out += fmt::format("{}", value.get_double());
       break;
   }
 }

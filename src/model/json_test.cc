@@ -46,7 +46,7 @@ TEST(Json, ReadsTheSameWithoutALookForTwins) {
 
 TEST(Json, WritesWhatItRead) {
   for (const char* text :
-       {R"({"a":[1,-2,18446744073709551615,3.5E0,null,true,false,""],"b":{},"c":[]})",
+       {R"({"a":[1,-2,18446744073709551615,3.5,null,true,false,""],"b":{},"c":[]})",
         R"(["\"","\\","\n\t\u0001","/","é",{"\"k\\":1}])", "[[[]]]", "\"x\"", "{}"})
     EXPECT_EQ(to_text(read_json(text)), text);
 }
@@ -86,6 +86,15 @@ TEST(Json, RefusesDeepNesting) {
   EXPECT_THROW(parse_yaml(std::string(5'000, '{')), Error);
 }
 
+TEST(Json, WritesNumbersAsEverybodyReadsThem) {
+  const auto again = [](const char* text) { return to_text(parse_json(text).value); };
+
+  EXPECT_EQ(again("[2.0,2e0,-3.00,1e3]"), "[2,2,-3,1000]");
+  EXPECT_EQ(again("[0.5,1.25e-3,1e30]"), "[0.5,0.00125,1e+30]");
+  EXPECT_EQ(again("[9007199254740993,18446744073709551615]"),
+            "[9007199254740993,18446744073709551615]");
+}
+
 TEST(Json, ComparesAsJson) {
   const auto same = [](const char* left, const char* right) {
     return is_same(parse_json(left).value, parse_json(right).value);
@@ -104,7 +113,7 @@ TEST(Yaml, ReadsScalarsAsKubernetesDoes) {
 
   EXPECT_EQ(
       to_text(value),
-      R"({"a":1,"b":1.5E0,"c":"yes","d":"true","e":true,"f":null,"g":"1Gi","h":"3","i":["a",{"b":-2}]})");
+      R"({"a":1,"b":1.5,"c":"yes","d":"true","e":true,"f":null,"g":"1Gi","h":"3","i":["a",{"b":-2}]})");
 }
 
 TEST(Json, ACheckedCopyIsAsOneThatWasWrittenAndRead) {

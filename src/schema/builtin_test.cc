@@ -82,7 +82,7 @@ TEST(BuiltinKindsTest, PodsAreDefaultedPrunedAndValidated) {
   apply_defaults(pod, *schema);
   EXPECT_EQ(model::to_text(pod),
             R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":)"
-            R"([{"name":"main","image":"x","resources":{"limits":{"cpu":5E-1,"memory":"1Gi"}},)"
+            R"([{"name":"main","image":"x","resources":{"limits":{"cpu":0.5,"memory":"1Gi"}},)"
             R"("ports":[{"containerPort":80,"protocol":"TCP"}]}],"securityContext":{},)"
             R"("terminationGracePeriodSeconds":0},"status":{}})");
   EXPECT_TRUE(validate(pod, *schema, nullptr).empty());

@@ -39,6 +39,13 @@ class Create(ServedCase):
         self.assertNotIn("shutdownTime", made["spec"])
         self.assertNotIn("status", made)
 
+    def test_whole_numbers_are_whole(self):
+        body = sandbox("whole")
+        body["spec"]["podTemplate"]["spec"]["securityContext"] = {"runAsUser": 5.0}
+        answer = self.ask("POST", self.sandboxes, body)
+        self.assertEqual(answer.status, 201, answer.text)
+        self.assertIn('"runAsUser":5}', answer.text)
+
     def test_generated_names(self):
         made = self.make(self.sandboxes, sandbox(generateName="gen-"))
         self.assertRegex(made["metadata"]["name"], r"^gen-[bcdfghjklmnpqrstvwxz2456789]{5}$")
