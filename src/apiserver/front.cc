@@ -14,6 +14,7 @@
 #include "base/json_text.h"
 #include "base/log.h"
 #include "model/read_json.h"
+#include "model/selector.h"
 #include "model/yaml_text.h"
 
 namespace hearth::apiserver {
@@ -69,7 +70,19 @@ http::Response health(const Call& call) {
                             .has_details = true});
 }
 
-access::Attributes attributes_of(const http::Request& request,
+// The one name that a list or a watch is about, if it is: who may see that object alone may ask so.
+std::string name_in(const Query& query) {
+  const std::string_view selector = query.text("fieldSelector");
+  if (selector.find("metadata.name") == selector.npos) return {};
+  try {
+    return std::string(
+        model::FieldSelector::parse(selector).required_value("metadata.name").value_or(""));
+  } catch (const model::StatusError&) {  // who may do it at all is told later
+    return {};
+  }
+}
+
+access::Attributes attributes_of(const http::Request& request, const Query& query,
                                  const std::optional<ResourcePath>& path, bool is_watch) {
   access::Attributes wanted;
   wanted.path = request.path;
@@ -88,7 +101,7 @@ access::Attributes attributes_of(const http::Request& request,
   wanted.resource = path->plural;
   wanted.subresource = path->subresource;
   wanted.ns = path->ns.value_or("");
-  wanted.name = path->name;
+  wanted.name = path->name.empty() && request.method == "GET" ? name_in(query) : path->name;
   if (path->plural == "namespaces" && path->group.empty()) wanted.ns = path->name;
   return wanted;
 }
@@ -109,7 +122,7 @@ Call Front::understand_as(const http::Request& request, access::User user) const
   call.is_pretty = wants_pretty(call.query.text("pretty"), request.headers.value("User-Agent"));
   call.is_watch =
       call.path && call.path->name.empty() && request.method == "GET" && call.query.flag("watch");
-  parts_.gate.require(call.user, attributes_of(request, call.path, call.is_watch));
+  parts_.gate.require(call.user, attributes_of(request, call.query, call.path, call.is_watch));
   if (call.path)
     call.resource = call.catalogue->find(call.path->group, call.path->version, call.path->plural);
   return call;

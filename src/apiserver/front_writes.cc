@@ -79,13 +79,22 @@ void Front::after_write(const Call& call) {
     parts_.definitions_changed();
 }
 
-// What a write amounts to, an apply or a patch too, is more than its body says: whether it gives
-// away rights is asked of the object that it makes.
+// What a write amounts to, an apply or a patch too, is more than its body says: whether it makes
+// something, or gives away rights, is asked of the object that it leads to.
 WriteOptions Front::write_options(const Call& call, std::string_view kind) const {
   WriteOptions options = read_write_options(call, kind);
-  if (call.resource->group == access::kRbacGroup)
-    options.approve = [this, &call](const Json& object, const Json* old) {
-      parts_.gate.check_grant(call.user, object, old);
+  const bool grants = call.resource->group == access::kRbacGroup;
+  const bool may_create = call.request.method == "PATCH";  // an apply does, if nothing is there
+  if (grants || may_create)
+    options.approve = [this, &call, grants, may_create](const Json& object, const Json* old) {
+      if (may_create && !old)
+        parts_.gate.require(call.user, {.verb = "create",
+                                        .group = call.path->group,
+                                        .version = call.path->version,
+                                        .resource = call.path->plural,
+                                        .ns = call.path->ns.value_or(""),
+                                        .name = call.path->name});
+      if (grants) parts_.gate.check_grant(call.user, object, old);
     };
   return options;
 }

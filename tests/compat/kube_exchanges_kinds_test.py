@@ -106,6 +106,33 @@ class Access(ServedCase):
         labelled = self.ask("PATCH", f"{roles}/clerk", {"metadata": {"labels": {"a": "b"}}}, type=MERGE, token=token)
         self.assertEqual(self.got(labelled)["rules"], role["rules"])
 
+    def give(self, name, *rules):
+        """alice may do that, here."""
+        role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": name}, "rules": list(rules)}
+        self.make(f"{RBAC}/namespaces/{self.ns}/roles", role)
+        self.make(f"{RBAC}/namespaces/{self.ns}/rolebindings", {
+            **role, "kind": "RoleBinding", "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": "alice", "namespace": self.ns}]})
+
+    def test_an_apply_that_makes_something_is_a_create(self):
+        self.give("patcher", {"apiGroups": [""], "resources": ["secrets"], "verbs": ["patch"]})
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "applied"}, "stringData": {"a": "b"}}
+        path, token = f"{self.core}/secrets/applied?fieldManager=x", self.issued["token"]
+        self.refused(self.ask("PATCH", path, secret, type=APPLY, token=token), 403, "Forbidden",
+                     f'secrets "applied" is forbidden: User "{self.alice}" cannot create resource "secrets" in API group "" '
+                     f'in the namespace "{self.ns}"', kind="secrets", name="applied")
+        self.got(self.ask("PATCH", path, secret, type=APPLY), 201)
+        self.got(self.ask("PATCH", path, dict(secret, stringData={"a": "c"}), type=APPLY, token=token, agent="x/1"))
+
+    def test_who_may_see_one_object_may_watch_it(self):
+        self.make(f"{self.core}/endpoints", {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "one"}})
+        self.give("watcher", {"apiGroups": [""], "resources": ["endpoints"], "resourceNames": ["one"], "verbs": ["list", "watch"]})
+        token, path = self.issued["token"], f"{self.core}/endpoints?fieldSelector=metadata.name"
+        self.assertEqual([each["metadata"]["name"] for each in self.got(self.ask("GET", f"{path}%3Done", token=token))["items"]], ["one"])
+        self.assertEqual(self.ask("GET", f"{path}%3Done&watch=1&timeoutSeconds=1", token=token).status, 200)
+        for other in (f"{path}%3Dtwo", f"{path}%21%3Done", f"{self.core}/endpoints"):
+            self.assertEqual(self.ask("GET", other, token=token).status, 403, other)
+
     def test_reviews(self):
         def may(verb, resource, token=None):
             body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
