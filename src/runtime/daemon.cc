@@ -121,8 +121,9 @@ void Daemon::answer(Session& session, linux::Message message) {
   bool ends = false;
   try {
     const Request request = parse_request(message.bytes);
-    reply = handle(request, session, std::move(message.fds));
+    // In any case: what stays behind now is swept at the next start.
     ends = std::holds_alternative<ShutdownRequest>(request);
+    reply = handle(request, session, std::move(message.fds));
   } catch (const Error& error) {
     reply = Failed{.code = error.code(), .message = error.what()};
   } catch (const std::exception& error) {

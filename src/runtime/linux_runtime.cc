@@ -85,12 +85,12 @@ std::shared_ptr<LinuxRuntime::Entry> LinuxRuntime::find(const std::string& id) {
   });
 }
 
-std::shared_ptr<LinuxRuntime::Entry> LinuxRuntime::reserve(const std::string& id) {
-  auto entry = std::make_shared<Entry>();
-  const bool inserted =
-      entries_.with([&](Entries& entries) { return entries.emplace(id, entry).second; });
+void LinuxRuntime::reserve(const std::string& id, std::shared_ptr<Entry> entry) {
+  const bool inserted = entries_.with([&](Entries& entries) {
+    if (ending_) fail(Code::unavailable, "the runtime is ending");
+    return entries.emplace(id, std::move(entry)).second;
+  });
   if (!inserted) fail(Code::already_exists, "there is a sandbox '{}' already", id);
-  return entry;
 }
 
 Runtime::Created LinuxRuntime::create(const SandboxSpec& wanted) {
@@ -106,9 +106,11 @@ Runtime::Created LinuxRuntime::create(const SandboxSpec& wanted) {
 
 Runtime::Created LinuxRuntime::create_from(const SandboxSpec& spec, ChosenImage image,
                                            std::shared_ptr<Berth> berth) {
-  const auto entry = reserve(spec.id);
+  const auto entry = std::make_shared<Entry>();
+  // Before anybody can find it: he waits until it is up, or is not to be.
   const std::lock_guard lock(entry->mutex);
-  entry->gone = true;  // until it is up
+  entry->gone = true;
+  reserve(spec.id, entry);
   OnFailure forget([&] { entries_.with([&](Entries& entries) { entries.erase(spec.id); }); });
   entry->image = std::move(image);
   linux::Channel guest = bring_up(*entry, spec, std::move(berth));
@@ -371,12 +373,36 @@ std::vector<Sandbox> LinuxRuntime::list() {
 }
 
 void LinuxRuntime::destroy_all() {
+  // Who is being made is among them, and waited for; nobody joins them any more.
+  const Entries last = entries_.with([this](const Entries& entries) {
+    ending_ = true;
+    return entries;
+  });
   pool_->drain();
-  for (const Sandbox& sandbox : list()) destroy(sandbox.id);
+  kill_all(last);
+  for (const auto& [id, entry] : last) {
+    try {
+      destroy(id);
+    } catch (const Error& error) {
+      log::error("a sandbox does not go", {{"id", id}, {"error", error.what()}});
+    }
+  }
+  // Also of those whose making failed, and whose unmaking then failed too.
+  for (const std::string& unit : cgroups_.list()) sweep(unit);
   linux::remove_all_at(images_.get(), host_image_);
   if (network_) network_->remove();
   cgroups_.remove_tree();
   left_nothing_ = true;
+}
+
+// The kernel takes them down side by side. Nobody is to wonder why they end.
+void LinuxRuntime::kill_all(const Entries& entries) {
+  for (const auto& [id, entry] : entries) {
+    const std::lock_guard lock(entry->mutex);
+    if (entry->gone || !entry->pidfd) continue;
+    watched_.with([&](auto& watched) { watched.erase(entry->watch_tag); });
+    entry->pidfd.send_signal(SIGKILL);
+  }
 }
 
 void LinuxRuntime::leave_nothing_of_nobody() {

@@ -96,7 +96,8 @@ class LinuxRuntime final : public Runtime {
   std::string describe_network() const { return network_ ? network_->pool() : ""; }
 
   // Everything, and then whatever the runtime keeps for itself: cgroups, layers, network. The last
-  // thing that is asked of it.
+  // thing that is asked of it: create() is refused from then on. Throws Error when something stays
+  // behind; repeat to continue.
   void destroy_all();
   // The same, if no sandbox is left: at the end, when nobody asks for anything any more.
   void leave_nothing_of_nobody();
@@ -117,7 +118,7 @@ class LinuxRuntime final : public Runtime {
     ChosenImage image;             // guarded by mutex
     linux::Fd stage;               // guarded by mutex: see guest/stage.h
     std::shared_ptr<Berth> berth;  // guarded by mutex
-    bool gone = false;             // guarded by mutex: never came up, or was destroyed meanwhile
+    bool gone = false;             // guarded by mutex: not up yet, or destroyed meanwhile
   };
   using Entries = std::map<std::string, std::shared_ptr<Entry>>;
 
@@ -144,7 +145,7 @@ class LinuxRuntime final : public Runtime {
     return f(*entry);
   }
   [[noreturn]] static void throw_unknown(const std::string& id);
-  std::shared_ptr<Entry> reserve(const std::string& id);
+  void reserve(const std::string& id, std::shared_ptr<Entry> entry);
   // In `berth`, or in one of its own.
   Created create_from(const SandboxSpec& spec, ChosenImage image,
                       std::shared_ptr<Berth> berth = nullptr);
@@ -159,6 +160,7 @@ class LinuxRuntime final : public Runtime {
   void hand_over(Entry& entry, const Belongings& belongings, guest::Connection guest);
   ChosenImage take_snapshot(Entry& entry);
   void end(Entry& entry);
+  void kill_all(const Entries& entries);
   static Sandbox describe(const Entry& entry);
   Sandbox describe_with_usage(const Entry& entry) const;
 
@@ -187,6 +189,7 @@ class LinuxRuntime final : public Runtime {
   Nurseries nurseries_;
   ShellMaker shells_;
   Guarded<Entries> entries_;
+  bool ending_ = false;  // guarded by entries_'s lock: nobody is made any more
   std::atomic<bool> left_nothing_ = false;
   unsigned adopted_ = 0;
   unsigned swept_ = 0;

@@ -1,5 +1,7 @@
 #include "runtime/shell_pool.h"
 
+#include <signal.h>
+
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -62,7 +64,8 @@ void ShellPool::refill(const std::stop_token& stop) {
   while (true) {
     {
       std::unique_lock lock(mutex_);
-      if (!changed_.wait(lock, stop, [this] { return shells_.size() < size_; })) return;
+      changed_.wait(lock, stop, [this] { return shells_.size() < size_; });
+      if (stop.stop_requested()) return;
     }
     if (!quiet()) {
       if (!sleep_for(stop, kQuiet)) return;
@@ -95,6 +98,7 @@ void ShellPool::drain() {
     const std::lock_guard lock(mutex_);
     left.swap(shells_);
   }
+  for (const Shell& shell : left) shell.pidfd.send_signal(SIGKILL);  // side by side
   for (Shell& shell : left) {
     try {
       maker_.unmake(ShellMaker::remains_of(shell), shell.pidfd);

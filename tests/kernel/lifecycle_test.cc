@@ -156,6 +156,31 @@ TEST_F(Lifecycle, TheLastStopLeavesNothing) {
   EXPECT_EQ(cgroup_corners(), corners_before);
 }
 
+// Whoever is being born when the end comes goes with the others; whoever comes later is refused.
+TEST_F(Lifecycle, TheLastStopLeavesNothingOfThoseBeingBornEither) {
+  const HostState before = look_at_host();
+  const std::vector<std::string> corners_before = cgroup_corners();
+  for (int round = 0; round < 5; ++round) {
+    TestEngine engine(/*warm=*/2);
+    std::atomic<int> born = 0;
+    std::vector<std::jthread> parents;
+    for (int i = 0; i < 4; ++i) {
+      parents.emplace_back([&] {
+        RuntimeClient runtime(engine.state_dir());
+        try {
+          for (;; ++born) runtime.create({});
+        } catch (const Error& error) {
+          EXPECT_EQ(error.code(), Code::unavailable) << error.what();
+        }
+      });
+    }
+    while (born < 4 + round) std::this_thread::yield();
+    EXPECT_NO_THROW(engine.stop(/*destroy_all=*/true));
+  }
+  expect_host_as(before);
+  EXPECT_EQ(cgroup_corners(), corners_before);
+}
+
 TEST_F(Lifecycle, WhatDiedMeanwhileIsSwept) {
   TestEngine engine;
   const HostState before = look_at_host();
