@@ -211,10 +211,11 @@ class Nursery {
  private:
   void prepare() {
     ::prctl(PR_SET_NAME, "hearth-guest", 0, 0, 0);
+    allow_many_descriptors();
+    processes_ = linux::open_file("/proc", O_PATH | O_DIRECTORY);
+    make_nursery_root(config_.joined);
     // Whoever holds a pidfd learns of an end; there is nobody here to wait for it.
     ::signal(SIGCHLD, SIG_IGN);
-    allow_many_descriptors();
-    make_nursery_root(config_.joined);
     if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) throw_errno("set no_new_privs");
     install_filter(config_.common_filter);
     // Enough to map a newborn's ids; what is born in a user namespace has all rights there.
@@ -229,7 +230,7 @@ class Nursery {
     linux::Forked newborn =
         linux::fork_into(namespaces_for(order, config_.joined), parts.guest_cgroup.get());
     if (newborn.pid == 0) become_shell(std::move(parts), std::move(go));
-    linux::write_id_maps(newborn.pid, order.ids);
+    linux::write_id_maps(processes_.get(), newborn.pid, order.ids);
     linux::write_all(go.write.get(), "g");
     return newborn;
   }
@@ -237,6 +238,7 @@ class Nursery {
   // `go` closes without a word when something went wrong meanwhile.
   [[noreturn]] void become_shell(ShellParts parts, linux::Pipe go) {
     channel_ = linux::Channel();
+    processes_.reset();
     go.write.reset();
     char byte = 0;
     const bool mapped = ::read(go.read.get(), &byte, 1) == 1;
@@ -256,6 +258,7 @@ class Nursery {
   linux::Channel channel_;
   OpenDoors open_doors_;
   NurseryConfig config_;
+  linux::Fd processes_;  // the host's /proc: not a newborn's
 };
 
 }  // namespace

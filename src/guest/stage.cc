@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "linux/clone.h"
 #include "linux/fd.h"
 #include "linux/mounts.h"
 
@@ -66,12 +67,23 @@ void attach(int mount_fd, int target_fd, const std::string& target) {
     throw_errno("attach a mount at '{}'", target);
 }
 
-// `new_root` becomes the root folder; what was it before is let go of with all below it.
+// The working folder becomes the root; what was it before is let go of with all below it.
 // pivot_root(2) with both arguments the same stacks the new root on the old one.
-void pivot_to(const char* new_root) {
-  if (::chdir(new_root) != 0) throw_errno("enter '{}'", new_root);
-  if (::syscall(SYS_pivot_root, ".", ".") != 0) throw_errno("make '{}' the root", new_root);
+void pivot_here() {
+  if (::syscall(SYS_pivot_root, ".", ".") != 0) throw_errno("make the working folder the root");
   if (::umount2(".", MNT_DETACH) != 0) throw_errno("let go of the old root");
+  if (::chdir("/") != 0) throw_errno("enter the new root");
+}
+
+// `new_root` becomes the root, on top of the one that was. pivot_root(2) would go through every
+// thread of the machine. Nothing leads below: above the topmost of mounts on one folder is itself
+// (path_resolution(7); Linux 5.15 and 6.18, fs/namei.c, choose_mountpoint), what is hidden is in no
+// table of mounts, and whoever enters the namespace starts at the top.
+void cover_root_with(const char* new_root) {
+  if (::chdir(new_root) != 0) throw_errno("enter '{}'", new_root);
+  if (::syscall(SYS_move_mount, AT_FDCWD, ".", AT_FDCWD, "/", 0) != 0)
+    throw_errno("put '{}' on the root", new_root);
+  if (::chroot(".") != 0) throw_errno("make '{}' the root", new_root);
   if (::chdir("/") != 0) throw_errno("enter the new root");
 }
 
@@ -114,6 +126,23 @@ void make_devices() {
   make_link("devices/termination-log", "shm/termination-log");
   bind("devices", "devices");
   make_mount_read_only("devices", MS_NOSUID | MS_NOEXEC);
+}
+
+// The kernel lets those born here mount such trees of their own only where it sees one already.
+// These stay below the root of every sandbox, so they show nothing: processes and links of
+// namespaces that are gone.
+void mount_empty_trees(bool joined) {
+  for (const char* folder : {"proc", "sys"}) make_folder(folder);
+  const linux::Forked mounter =
+      linux::fork_into(CLONE_NEWPID | (joined ? 0 : CLONE_NEWNET), /*cgroup_fd=*/-1);
+  if (mounter.pid == 0) {
+    const bool done = ::mount("proc", "proc", "proc", kInert, nullptr) == 0 &&
+                      ::mount("sysfs", "sys", "sysfs", MS_RDONLY | kInert, nullptr) == 0;
+    ::_exit(done ? 0 : errno);
+  }
+  const auto status = mounter.pidfd.reap();
+  if (!status) fail(Code::internal, "mount empty trees: nobody knows how it went");
+  if (status->code != 0) throw_errno_text(status->code, "mount empty trees");
 }
 
 void make_nothing() {
@@ -290,12 +319,8 @@ void make_nursery_root(bool joined) {
   // Any folder will do to mount on: it is in no other namespace, and gone with this one.
   mount("tmpfs", "/dev", MS_NOSUID, "mode=0755");
   if (::chdir("/dev") != 0) throw_errno("enter the nursery's root");
-  for (const char* folder : {"proc", "sys", "stage"}) make_folder(folder);
-  bind("/proc", "proc");
-  if (joined)
-    mount("sysfs", "sys", MS_RDONLY | kInert);
-  else
-    bind("/sys", "sys");
+  make_folder("stage");
+  mount_empty_trees(joined);
   make_devices();
   make_nothing();
   find_kernel_entries();
@@ -305,7 +330,7 @@ void make_nursery_root(bool joined) {
     make_folder("queues");
     mount("mqueue", "queues", kInert);
   }
-  pivot_to(".");
+  pivot_here();
 }
 
 void build_stage(const std::string& boot_id) {
@@ -346,7 +371,7 @@ linux::Fd enter_root(const RootMounts& mounts) {
     attach(mounts.attachment_fds[i], place_for(root.get(), attachment).get(), attachment.target);
   }
   root.reset();
-  pivot_to("root");
+  cover_root_with("root");
   return stage;
 }
 

@@ -3,8 +3,8 @@
 // First the stage, which is the same for every sandbox and can be built before anyone knows what it
 // will hold: a tmpfs of its own, and on it /proc, /sys and /dev as trees that wait to be moved into
 // place. Then, on a word, the image: an overlay of its layers with the tmpfs, or a disk, as the
-// writable one, the three trees moved into it, volumes attached, and all of that made the root; the
-// old root, and with it everything of the host, is let go of.
+// writable one, the three trees moved into it, volumes attached, and all of that put on the root.
+// What it covers is out of reach, and nothing of the host's (docs/adr/0022).
 //
 // Runs as root of the sandbox's own namespaces, before it gives up its rights. What an image brings
 // is hostile: nothing in it can lead a mount outside of it.
@@ -25,9 +25,10 @@ inline constexpr const char* kNothing = "/nothing";  // an empty folder
 inline constexpr const char* kStage = "/stage";      // an empty folder to build on
 inline constexpr const char* kQueues = "/queues";    // message queues, if they are to be shared
 
-// For the nursery: makes that root folder, in a mount namespace of its own, and enters it. Leaves
-// nothing behind when the process ends. If `joined`, the nursery lives in namespaces of a sandbox,
-// and what tells of those is mounted here: those born in it have no rights to do so. Throws Error.
+// For the nursery: makes that root folder, in a mount namespace of its own, and enters it; what
+// was the root is let go of. Reaps a child. Leaves nothing behind when the process ends. If
+// `joined`, the nursery lives in namespaces of a sandbox, and what tells of those is mounted here:
+// those born in it have no rights to do so. Throws Error.
 void make_nursery_root(bool joined);
 
 // For the shell: builds the stage, which becomes the working folder. `boot_id` is what

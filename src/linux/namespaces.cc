@@ -25,18 +25,26 @@ namespace {
   while (true) raw_syscall(SYS_ppoll);
 }
 
-void write_id_maps(pid_t pid, IdMap users, IdMap groups) {
+void write_id_maps(int proc_fd, pid_t pid, IdMap users, IdMap groups) {
   const auto line = [](const IdMap& map) {
     return fmt::format("{} {} {}\n", map.inside, map.range.first, map.range.count);
   };
-  write_file(fmt::format("/proc/{}/uid_map", pid), line(users));
-  write_file(fmt::format("/proc/{}/gid_map", pid), line(groups));
+  write_file_at(proc_fd, fmt::format("{}/uid_map", pid), line(users));
+  write_file_at(proc_fd, fmt::format("{}/gid_map", pid), line(groups));
+}
+
+Fd open_proc() {
+  return open_file("/proc", O_PATH | O_DIRECTORY);
 }
 
 }  // namespace
 
+void write_id_maps(int proc_fd, pid_t pid, IdRange range) {
+  write_id_maps(proc_fd, pid, {.inside = 0, .range = range}, {.inside = 0, .range = range});
+}
+
 void write_id_maps(pid_t pid, IdRange range) {
-  write_id_maps(pid, {.inside = 0, .range = range}, {.inside = 0, .range = range});
+  write_id_maps(open_proc().get(), pid, range);
 }
 
 Fd make_user_namespace(IdRange range) {
@@ -51,7 +59,7 @@ Fd make_user_namespace(IdMap users, IdMap groups) {
   Fd userns;
   std::exception_ptr failure;
   try {
-    write_id_maps(child.pid(), users, groups);
+    write_id_maps(open_proc().get(), child.pid(), users, groups);
     userns = open_namespace(child.pid(), "user");
   } catch (...) {
     failure = std::current_exception();

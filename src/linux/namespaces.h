@@ -35,6 +35,8 @@ Fd make_user_namespace(IdMap users, IdMap groups);
 
 // Maps the ids of a process that was just cloned with CLONE_NEWUSER. Can be done once per process.
 void write_id_maps(pid_t pid, IdRange range);
+// For those who have no /proc: here is one.
+void write_id_maps(int proc_fd, pid_t pid, IdRange range);
 
 // A network namespace with nothing but its loopback link, which is down.
 Fd make_net_namespace();

@@ -176,8 +176,7 @@ SeccompPolicy make_default_policy() {
 }
 
 // What the guest does before it is confined.
-constexpr const char* kMaking[] = {"clone3",      "mount",   "move_mount", "pivot_root",
-                                   "sethostname", "umount2", "unshare"};
+constexpr const char* kMaking[] = {"clone3", "mount", "move_mount", "sethostname", "unshare"};
 
 }  // namespace
 
@@ -188,8 +187,8 @@ const SeccompPolicy& default_seccomp_policy() {
 
 SeccompPolicy maker_seccomp_policy() {
   SeccompPolicy policy = split_default_policy(/*keep_clone3=*/true).common;
-  for (const char* name :
-       {"fsconfig", "fsmount", "fsopen", "mount_setattr", "open_tree", "setns"}) {
+  for (const char* name : {"fsconfig", "fsmount", "fsopen", "mount_setattr", "open_tree",
+                           "pivot_root", "setns", "umount2"}) {
     policy.allowed.emplace_back(name);
   }
   return policy;

@@ -335,10 +335,20 @@ TEST(SplitPolicy, KeepsCloneThreeForThoseWhoNeedIt) {
   EXPECT_EQ(verdict(closing, {.number = SYS_mount}), refused(EPERM));
 }
 
+// Who builds a root covers what was there; taking it away is for the nursery's maker.
+TEST(SplitPolicy, TakesNoMountAway) {
+  const auto common = compile(split_default_policy(/*keep_clone3=*/false).common);
+  EXPECT_EQ(verdict(common, {.number = SYS_move_mount}), kAllow);
+  EXPECT_EQ(verdict(common, {.number = SYS_umount2}), refused(EPERM));
+  EXPECT_EQ(verdict(common, {.number = SYS_pivot_root}), refused(EPERM));
+}
+
 TEST(MakerPolicy, AllowsMountsAndNoModules) {
   const auto program = compile(maker_seccomp_policy());
   EXPECT_EQ(verdict(program, {.number = SYS_mount_setattr}), kAllow);
   EXPECT_EQ(verdict(program, {.number = SYS_setns}), kAllow);
+  EXPECT_EQ(verdict(program, {.number = SYS_umount2}), kAllow);
+  EXPECT_EQ(verdict(program, {.number = SYS_pivot_root}), kAllow);
   EXPECT_EQ(verdict(program, {.number = SYS_init_module}), refused(EPERM));
   EXPECT_EQ(verdict(program, {.number = SYS_bpf}), refused(EPERM));
   EXPECT_EQ(verdict(program, {.number = SYS_reboot}), refused(EPERM));

@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdint>
 #include <cstdio>
+#include <sstream>
 
 #include "escape/payload.h"
 
@@ -23,6 +25,16 @@ constexpr unsigned long kMove = 8192;
 constexpr unsigned long kRecursive = 16384;
 constexpr unsigned long kShared = 1 << 20;
 constexpr int kDetach = 2;
+
+// Newer than our headers: struct mnt_id_req, listmount(2) and statmount(2) of Linux 6.8.
+struct MountNumber {
+  std::uint32_t size;
+  std::uint32_t spare = 0;
+  std::uint64_t id;
+  std::uint64_t parameter = 0;
+};
+constexpr long kStatMount = 457;
+constexpr long kListMount = 458;
 
 long mount_call(const char* source, const char* target, const char* type, unsigned long flags,
                 const char* options = nullptr) {
@@ -114,6 +126,56 @@ void try_leaving_the_root(Findings& findings, const Arguments&) {
                      parent.st_ino == root.st_ino && parent.st_dev == root.st_dev);
 }
 
+void must_be_root(Findings& findings, const struct stat& root, const std::string& path) {
+  findings.must_hold(path + " is the root", same_file(path.c_str(), root));
+}
+
+// Our root covers the one that it was built in. Ways down there: upwards out of every kind of
+// folder, and whatever table or number tells of mounts.
+void try_what_is_covered(Findings& findings, const Arguments&) {
+  struct stat root{};
+  ::stat("/", &root);
+  const int above = ::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  const std::string number = "/proc/self/fd/" + std::to_string(above);
+  for (const std::string& path :
+       {std::string("/.."), std::string("/proc/self/root/.."), std::string("/proc/self/cwd/../.."),
+        std::string("/proc/../.."), std::string("/dev/pts/../../.."), number, number + "/../.."}) {
+    must_be_root(findings, root, path);
+  }
+  std::array<char, 4096> table{};
+  const auto sees = [&](const char* name) {
+    return ::access((std::string("/../../") + name).c_str(), F_OK) == 0;
+  };
+  for (const char* name : {"stage", "devices", "nothing", "queues", "boot_id", "lupper"})
+    findings.must_hold(std::string("no ") + name + " above the root", !sees(name));
+
+  int roots = 0;
+  std::istringstream mounts(read_all("/proc/self/mountinfo"));
+  for (std::string line; std::getline(mounts, line);) {
+    std::istringstream words(line);
+    std::string id, parent, device, source, target;
+    words >> id >> parent >> device >> source >> target;
+    if (target == "/") ++roots;
+    for (const char* name : {"/stage", "/nothing", "/queues", "/devices"})
+      findings.must_hold("no mount on " + target, !target.starts_with(name));
+  }
+  findings.must_hold("one mount on /", roots == 1);
+  const MountNumber everything{.size = sizeof everything, .id = ~std::uint64_t{0}};  // LSMT_ROOT
+  findings.must_fail("listmount", ::syscall(kListMount, &everything, table.data(), 512, 0));
+  findings.must_fail("statmount", ::syscall(kStatMount, &everything, table.data(), 4096, 0));
+
+  // Out of a jail that is gone, and out of one in another.
+  ::mkdir("/tmp/outer", 0755);
+  ::mkdir("/tmp/outer/inner", 0755);
+  const bool jailed = ::chroot("/tmp/outer") == 0 && ::chdir("/inner") == 0;
+  if (jailed) ::rmdir("/inner");
+  bool climbed = ::fchdir(above) == 0;
+  for (int i = 0; i < 64; ++i) climbed = ::chdir("..") == 0 && climbed;
+  findings.must_hold("one can go up", climbed);
+  must_be_root(findings, root, ".");
+  must_be_root(findings, root, "../tmp/../..");
+}
+
 struct Kind {
   const char* name;
   unsigned long flag;
@@ -198,6 +260,7 @@ constexpr std::array kAttempts = {Attempt{"mount", try_new_mounts},
                                   Attempt{"change-mounts", try_changing_mounts},
                                   Attempt{"control-groups", try_control_groups},
                                   Attempt{"leave-root", try_leaving_the_root},
+                                  Attempt{"covered-root", try_what_is_covered},
                                   Attempt{"new-namespaces", try_new_namespaces},
                                   Attempt{"other-namespaces", try_other_namespaces}};
 

@@ -1,7 +1,9 @@
 // One attempt for each wall between a sandbox and the host, made by root inside, and by an ordinary
 // user where that is another question.
+#include <sched.h>
 #include <signal.h>
 #include <sys/ipc.h>
+#include <sys/mount.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -38,6 +40,47 @@ TEST_F(Escape, ControlGroupsAreOutOfReach) {
 TEST_F(Escape, TheRootCannotBeLeft) {
   EXPECT_REFUSED(as_root({"leave-root"}));
   EXPECT_REFUSED(as_user({"leave-root"}));
+}
+
+TEST_F(Escape, WhatTheRootCoversCannotBeSeen) {
+  EXPECT_REFUSED(as_root({"covered-root"}));
+  EXPECT_REFUSED(as_user({"covered-root"}));
+}
+
+std::string names_in(const char* folder) {
+  std::vector<std::string> names;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(folder, none))
+    names.push_back(entry.path().filename());
+  std::ranges::sort(names);
+  return fmt::format("{}", fmt::join(names, " "));
+}
+
+// What somebody would find who could do everything in there: the host takes the root away, and
+// looks.
+TEST_F(Escape, WhatTheRootCoversIsNothingOfTheHost) {
+  const auto process = linux::Pidfd::find(runtime().get(id_).pid);
+  ASSERT_TRUE(process);
+  linux::Pipe told = linux::make_pipe();
+  const pid_t looker = ::fork();
+  if (looker == 0) {
+    const bool looks = ::setns(process->fd(), CLONE_NEWNS) == 0 &&
+                       ::umount2("/", MNT_DETACH) == 0 && ::setns(process->fd(), CLONE_NEWNS) == 0;
+    std::string text = looks ? names_in("/") : std::string("cannot look");
+    std::string processes = names_in("/proc");
+    processes.resize(
+        std::min(processes.find_first_of("abcdefghijklmnopqrstuvwxyz"), processes.size()));
+    text += "\nprocesses: " + processes + "\nlinks: " + names_in("/sys/class/net");
+    linux::write_all(told.write.get(), text);
+    ::_exit(0);
+  }
+  told.write.reset();
+  ::waitpid(looker, nullptr, 0);
+  char text[4096];
+  const ssize_t got = ::read(told.read.get(), text, sizeof text);
+
+  EXPECT_EQ(std::string(text, got > 0 ? static_cast<std::size_t>(got) : 0),
+            "devices nothing proc stage sys\nprocesses: \nlinks: ");
 }
 
 TEST_F(Escape, ThereAreNoNewNamespaces) {
