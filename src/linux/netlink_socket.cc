@@ -71,11 +71,11 @@ void NetlinkSocket::send(std::string_view messages, const std::string& what) {
   if (::send(socket_.get(), messages.data(), messages.size(), 0) < 0) throw_errno("{}", what);
 }
 
-std::string NetlinkSocket::receive(const std::string& what) {
+std::string_view NetlinkSocket::receive(const std::string& what) {
+  received_.resize(kReceiveSize);
   while (true) {
-    std::string bytes(kReceiveSize, '\0');
     sockaddr_nl sender{};
-    iovec part{.iov_base = bytes.data(), .iov_len = bytes.size()};
+    iovec part{.iov_base = received_.data(), .iov_len = received_.size()};
     msghdr message{
         .msg_name = &sender, .msg_namelen = sizeof sender, .msg_iov = &part, .msg_iovlen = 1};
     const ssize_t got = ::recvmsg(socket_.get(), &message, 0);
@@ -85,8 +85,7 @@ std::string NetlinkSocket::receive(const std::string& what) {
     if ((message.msg_flags & MSG_TRUNC) != 0) fail(Code::internal, "{}: answer too long", what);
     // Other processes can send to a netlink socket; the kernel is number 0.
     if (sender.nl_pid != 0) continue;
-    bytes.resize(static_cast<std::size_t>(got));
-    return bytes;
+    return std::string_view(received_).substr(0, static_cast<std::size_t>(got));
   }
 }
 
@@ -95,8 +94,7 @@ NetlinkVerdict NetlinkSocket::exchange(NetlinkRequest& request, const std::strin
   const std::uint32_t sequence = next_sequence();
   send(request.bytes(sequence), what);
   for (int answers = 0; answers < kMostAnswers; ++answers) {
-    const std::string bytes = receive(what);
-    for (const NetlinkReply& reply : parse_netlink_messages(bytes)) {
+    for (const NetlinkReply& reply : parse_netlink_messages(receive(what))) {
       if (reply.header.nlmsg_seq != sequence) continue;  // of a request that timed out
       if (reply.header.nlmsg_type == NLMSG_ERROR) return parse_netlink_verdict(reply);
       if (reply.header.nlmsg_type == NLMSG_DONE) return {.error = -reply.fixed<int>()};

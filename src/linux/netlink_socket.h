@@ -31,11 +31,15 @@ class NetlinkSocket {
   // For exchanges of another shape.
   std::uint32_t next_sequence() { return ++sequence_; }
   void send(std::string_view messages, const std::string& what);
-  std::string receive(const std::string& what);
+  // Valid until the next one.
+  std::string_view receive(const std::string& what);
+
+  int fd() const { return socket_.get(); }
 
  private:
   Fd socket_;
   std::uint32_t sequence_ = 0;
+  std::string received_;
 };
 
 // Error for a verdict that is none of success, with the kernel's own explanation where it has one.

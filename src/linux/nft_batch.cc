@@ -137,8 +137,7 @@ void NftSocket::commit(NftBatch& batch, const std::string& what) {
 
   NetlinkVerdict verdict;
   for (bool done = false; !done;) {
-    const std::string answer = socket_.receive(what);
-    for (const NetlinkReply& reply : parse_netlink_messages(answer)) {
+    for (const NetlinkReply& reply : parse_netlink_messages(socket_.receive(what))) {
       const std::uint32_t sequence = reply.header.nlmsg_seq;
       if (reply.header.nlmsg_type != NLMSG_ERROR) continue;
       if (sequence < opening || sequence > last) continue;  // of a batch that timed out

@@ -6,6 +6,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
 #include <net/if.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <charconv>
@@ -150,10 +151,14 @@ std::optional<int> RouteSocket::index_of(const std::string& link) {
   return found ? std::optional(found->index) : std::nullopt;
 }
 
+// Not by netlink: that tells all there is to tell of a link, and waits for its turn to do so.
 int RouteSocket::get_index(const std::string& link) {
-  const std::optional<int> index = index_of(link);
-  if (!index) fail(Code::not_found, "there is no network link '{}'", link);
-  return *index;
+  check_link_name(link);
+  ifreq request{};
+  link.copy(request.ifr_name, IFNAMSIZ - 1);
+  if (::ioctl(socket_.fd(), SIOCGIFINDEX, &request) == 0) return request.ifr_ifindex;
+  if (errno == ENODEV) fail(Code::not_found, "there is no network link '{}'", link);
+  throw_errno("find network link '{}'", link);
 }
 
 void RouteSocket::link_up(const std::string& link) {

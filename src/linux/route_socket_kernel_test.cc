@@ -221,6 +221,7 @@ TEST_F(RouteSocketTest, AKnownNeighbourIsNotAskedFor) {
   here_->add_neighbour("left", "10.1.2.77", "02:00:0a:01:02:04");
   here_->add_route("10.1.2.77/32", {.link = "left"});
   message_of([&] { here_->add_neighbour("left", "10.1.2.78", "x"); }, Code::invalid);
+  here_->find_link("left");  // makes the link watch run: until then the kernel drops packets
   const std::uint64_t before = there_->find_link("right")->received_bytes;
 
   EXPECT_EQ(run_in_child([&] {

@@ -1,6 +1,8 @@
 #include "network/host_side.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -145,16 +147,17 @@ std::string HostSide::create_pair(int netns_fd, std::uint32_t index, std::uint32
   fail(Code::unavailable, "network slot {}: every name for its link is taken", index);
 }
 
+// Nothing where the host has no IPv6, or does not let us.
+linux::Fd HostSide::find_ipv6_switch(const std::string& link) {
+  const std::string path = fmt::format("/proc/sys/net/ipv6/conf/{}/disable_ipv6", link);
+  return linux::Fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+}
+
 // Without an address the link would still have a route for multicast, and the kernel goes through
 // the routes of all links whenever one comes or goes (Linux 6.18, net/ipv6/route.c,
 // rt6_sync_down_dev).
-void HostSide::keep_ipv6_off(const std::string& link) {
-  try {
-    linux::write_file(fmt::format("/proc/sys/net/ipv6/conf/{}/disable_ipv6", link), "1");
-  } catch (const Error&) {
-    // The host has no IPv6; or it does not let us, and then at least no address.
-    route_.no_ipv6_address(link);
-  }
+void HostSide::keep_ipv6_off(const linux::Fd& off_switch, const std::string& link) {
+  if (!off_switch || ::write(off_switch.get(), "1", 1) != 1) route_.no_ipv6_address(link);
 }
 
 std::string HostSide::connect(int netns_fd, std::uint32_t index, const Cidr& pool) {
@@ -162,10 +165,14 @@ std::string HostSide::connect(int netns_fd, std::uint32_t index, const Cidr& poo
   const std::lock_guard lock(mutex_);
   const std::string link = create_pair(netns_fd, index, address);
   OnFailure disconnect([&] { route_.delete_link(link); });
-  keep_ipv6_off(link);  // in time: it has no carrier before the other end is up
+  const linux::Fd off_switch = find_ipv6_switch(link);
   // The route by a link that is still dying gives way.
   route_.replace_route(address_text(address) + "/32",
                        {.link = link, .source = address_text(gateway_of(pool))});
+  // In time: it has no carrier before the other end is up. And right behind a change that waited
+  // for its turn, because this one does not: as long as somebody else has his, the kernel begins
+  // the write again and again (net/ipv6/addrconf.c, restart_syscall).
+  keep_ipv6_off(off_switch, link);
   route_.add_neighbour(link, address_text(address), mac_of(address));
   disconnect.release();
   return link;

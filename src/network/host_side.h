@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "linux/fd.h"
 #include "linux/route_socket.h"
 #include "network/policy.h"
 #include "network/pool.h"
@@ -50,7 +51,8 @@ class HostSide {
   Cidr claim_any(const std::vector<Cidr>& candidates, const Used& used,
                  std::optional<std::uint32_t> not_in_it);
   Cidr claim_wanted(const std::string& wanted, const Used& used);
-  void keep_ipv6_off(const std::string& link);
+  static linux::Fd find_ipv6_switch(const std::string& link);
+  void keep_ipv6_off(const linux::Fd& off_switch, const std::string& link);
   std::string create_pair(int netns_fd, std::uint32_t index, std::uint32_t address);
 
   const Names names_;
