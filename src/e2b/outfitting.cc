@@ -13,6 +13,7 @@
 #include "e2b/state.h"
 #include "e2b/view.h"
 #include "e2b/words.h"
+#include "model/containers.h"
 #include "model/front_door.h"
 #include "model/read_json.h"
 #include "net/workers.h"
@@ -104,13 +105,8 @@ pool::Outfit outfit_of(const Core& core, const Json& sandbox, const Texts& envir
 }
 
 std::string_view container_of(const Json& pod) {
-  const auto* containers = model::array_at(pod, {"spec", "containers"});
-  const auto* statuses = model::array_at(pod, {"status", "containerStatuses"});
-  if (containers == nullptr || containers->empty() || statuses == nullptr) return {};
-  const std::string_view first = model::text_at(containers->front(), {"name"});
-  for (const Json& status : *statuses)
-    if (model::text_at(status, {"name"}) == first) return model::text_at(status, {"containerID"});
-  return {};
+  const Json* status = model::find_container_status(pod, model::first_container_of(pod));
+  return status == nullptr ? std::string_view() : model::text_at(*status, {"containerID"});
 }
 
 Object wait_for_pod(Core& core, const Json& sandbox, Duration patience) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "model/containers.h"
+
 namespace hearth::model {
 namespace {
 
@@ -21,6 +23,16 @@ TEST(Meta, ReadsWhatIsThereAndNothingElse) {
   EXPECT_EQ(annotation_of(object, "k"), "") << "a number is no annotation";
   EXPECT_TRUE(is_deleting(object));
   EXPECT_EQ(key_of(json("[]")), (Key{"", ""}));
+}
+
+TEST(Meta, TheFirstContainerIsTheOneOfTheSpec) {
+  const Json pod = json(R"({"spec":{"containers":[{"name":"b"},{"name":"a"}]},
+      "status":{"containerStatuses":[{"name":"a","restartCount":1},{"name":"b","restartCount":2}]}})");
+  EXPECT_EQ(first_container_of(pod), "b");
+  EXPECT_EQ(number_at(*find_container_status(pod, "b"), {"restartCount"}), 2);
+  EXPECT_EQ(find_container_status(pod, "c"), nullptr);
+  EXPECT_EQ(first_container_of(json("{}")), "");
+  EXPECT_EQ(find_container_status(json("{}"), ""), nullptr);
 }
 
 TEST(Meta, TheControllerIsTheOwnerThatSaysSo) {

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/on_failure.h"
 #include "guest/client.h"
+#include "model/containers.h"
 #include "model/front_door.h"
 #include "model/meta.h"
 #include "node/keeper.h"
@@ -31,10 +32,8 @@ std::string pause_text(Duration pause) {
 }
 
 bool is_dressed(const Json& pod, const Container& container) {
-  if (model::annotation_of(pod, model::kDressAnnotation).empty()) return false;
-  const auto* containers = model::array_at(pod, {"spec", "containers"});
-  return containers != nullptr && !containers->empty() &&
-         model::text_at(containers->front(), {"name"}) == container.name;
+  return !model::annotation_of(pod, model::kDressAnnotation).empty() &&
+         model::first_container_of(pod) == container.name;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/id.h"
+#include "model/containers.h"
 #include "model/front_door.h"
 #include "model/meta.h"
 #include "node/plan_internal.h"
@@ -46,10 +47,7 @@ std::vector<std::string> plan_command(const Json& container, const image::Config
 
 // Containers of a pod share its ports: only the first one's guest listens.
 std::vector<guest::SurfacePort> plan_surfaces(const PlanInput& input, bool runs_something) {
-  const JsonArray* containers = model::array_at(input.pod, {"spec", "containers"});
-  if (!containers || containers->empty() ||
-      text_at(containers->front(), {"name"}) != text_at(input.container, {"name"}))
-    return {};
+  if (model::first_container_of(input.pod) != text_at(input.container, {"name"})) return {};
   const std::string_view words = model::annotation_of(input.pod, model::kSurfacesAnnotation);
   if (!words.empty()) return guest::parse_surfaces(words, kSurfacesSource);
   return runs_something ? std::vector<guest::SurfacePort>() : guest::every_surface();

@@ -6,6 +6,7 @@
 #include "client/kinds.h"
 #include "guest/configuration.h"
 #include "model/container_id.h"
+#include "model/containers.h"
 #include "model/front_door.h"
 #include "model/meta.h"
 #include "node/pod_policy.h"
@@ -24,19 +25,10 @@ constexpr std::size_t kMostIdleDoors = 4;
 
 // Of a container that runs; empty for none. Without a name it is the first one.
 std::string running_sandbox(const model::Json& pod, std::string_view name) {
-  const auto* statuses = model::array_at(pod, {"status", "containerStatuses"});
-  if (statuses == nullptr) return {};
-  if (name.empty()) {
-    const auto* containers = model::array_at(pod, {"spec", "containers"});
-    if (containers == nullptr || containers->empty()) return {};
-    name = model::text_at(containers->front(), {"name"});
-  }
-  for (const model::Json& status : *statuses) {
-    if (model::text_at(status, {"name"}) != name) continue;
-    if (model::find(status, {"state", "running"}) == nullptr) return {};
-    return std::string(model::sandbox_of_container(model::text_at(status, {"containerID"})));
-  }
-  return {};
+  const Json* status =
+      model::find_container_status(pod, name.empty() ? model::first_container_of(pod) : name);
+  if (status == nullptr || model::find(*status, {"state", "running"}) == nullptr) return {};
+  return std::string(model::sandbox_of_container(model::text_at(*status, {"containerID"})));
 }
 
 guest::Configuration configuration_of(const pool::Outfit& outfit) {
