@@ -1,12 +1,17 @@
 #include "cli/otlp.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cstdlib>
+#include <optional>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "client/cluster_access.h"
+#include "http/target.h"
 #include "net/client.h"
 
 namespace hearth::cli {
@@ -14,6 +19,8 @@ namespace {
 
 constexpr char kEndpoint[] = "OTEL_EXPORTER_OTLP_ENDPOINT";
 constexpr char kTracesEndpoint[] = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
+constexpr char kHeaders[] = "OTEL_EXPORTER_OTLP_HEADERS";
+constexpr char kTracesHeaders[] = "OTEL_EXPORTER_OTLP_TRACES_HEADERS";
 constexpr char kDefaultEndpoint[] = "http://localhost:4318";
 // Nobody waits for it but the end of the program.
 constexpr Duration kPatience = std::chrono::seconds(5);
@@ -38,6 +45,27 @@ OtlpTarget parse_target(const char* name, const std::string& endpoint, const cha
   }
 }
 
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t";
+  const std::size_t begin = text.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
+}
+
+// What may be the name of a header (RFC 9110: a token).
+bool is_header_name(std::string_view name) {
+  constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
+  return !name.empty() && std::ranges::all_of(name, [&](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           kMarks.find(c) != std::string_view::npos;
+  });
+}
+
+bool is_header_value(std::string_view value) {
+  return std::ranges::none_of(
+      value, [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0 && c != '\t'; });
+}
+
 }  // namespace
 
 OtlpTarget find_otlp_target() {
@@ -50,6 +78,29 @@ OtlpTarget find_otlp_target() {
   return parse_target(kEndpoint, endpoint.empty() ? kDefaultEndpoint : endpoint, "/v1/traces");
 }
 
+// As baggage is written: pairs with a comma between them, their values with percent signs where
+// they have to.
+std::vector<std::pair<std::string, std::string>> find_otlp_headers() {
+  const bool has_own = !variable(kTracesHeaders).empty();
+  const char* source = has_own ? kTracesHeaders : kHeaders;
+  const std::string all = variable(source);
+  std::vector<std::pair<std::string, std::string>> headers;
+  for (std::size_t at = 0, end = 0; at < all.size(); at = end + 1) {
+    end = std::min(all.find(',', at), all.size());
+    const std::string_view pair = trimmed(std::string_view(all).substr(at, end - at));
+    if (pair.empty()) continue;
+    const std::size_t equals = pair.find('=');
+    const std::string_view name = trimmed(pair.substr(0, equals));
+    const auto value = equals == std::string_view::npos
+                           ? std::nullopt
+                           : http::percent_decode(trimmed(pair.substr(equals + 1)));
+    if (!is_header_name(name) || !value || !is_header_value(*value))
+      fail(Code::invalid, "{}: pair {} is not NAME=VALUE of a header", source, headers.size() + 1);
+    headers.emplace_back(name, *value);
+  }
+  return headers;
+}
+
 std::unique_ptr<tracing::Tracer> make_tracer(const Clock& clock, const std::string& service) {
   const OtlpTarget target = find_otlp_target();
   net::Endpoint endpoint{.host = target.host, .port = target.port};
@@ -58,10 +109,11 @@ std::unique_ptr<tracing::Tracer> make_tracer(const Clock& clock, const std::stri
         net::TlsClientOptions{.ca = {.file = variable("OTEL_EXPORTER_OTLP_CERTIFICATE")}});
   const std::string name = variable("OTEL_SERVICE_NAME");
   log::info("spans are sent", {{"to", endpoint.text() + target.path}});
-  const auto send = [client = std::make_shared<net::Client>(endpoint),
-                     path = target.path](std::string body) {
+  const auto send = [client = std::make_shared<net::Client>(endpoint), path = target.path,
+                     headers = find_otlp_headers()](std::string body) {
     net::Request request{.method = "POST", .target = path};
     request.headers.add("Content-Type", "application/json");
+    for (const auto& [key, value] : headers) request.headers.add(key, value);
     request.body = std::move(body);
     const net::Response answer = client->fetch(std::move(request), {.timeout = kPatience});
     if (answer.status / 100 != 2)

@@ -40,6 +40,32 @@ TEST(Otlp, TheEnvironmentSaysWhere) {
             "http there 2 /in");
 }
 
+TEST(Otlp, HeadersComeAlong) {
+  const auto headers_with = [](const char* shared, const char* own) {
+    ::setenv("OTEL_EXPORTER_OTLP_HEADERS", shared, 1);
+    ::setenv("OTEL_EXPORTER_OTLP_TRACES_HEADERS", own, 1);
+    std::string text;
+    for (const auto& [name, value] : find_otlp_headers()) text += name + ": " + value + "\n";
+    return text;
+  };
+  EXPECT_EQ(headers_with("", ""), "");
+  EXPECT_EQ(headers_with("api-key=se=cret, x-tenant = a%20b%2C ,", ""),
+            "api-key: se=cret\nx-tenant: a b,\n");
+  EXPECT_EQ(headers_with("a=1,b=2", "c=3"), "c: 3\n");
+  for (const char* bad : {"api-key", "=x", "a b=1", "a=%0d%0aHost: evil", "a=%zz"}) {
+    try {
+      headers_with(bad, "");
+      ADD_FAILURE() << bad;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::invalid);
+      EXPECT_STREQ(error.what(),
+                   "OTEL_EXPORTER_OTLP_HEADERS: pair 1 is not NAME=VALUE of a header");
+    }
+  }
+  ::unsetenv("OTEL_EXPORTER_OTLP_HEADERS");
+  ::unsetenv("OTEL_EXPORTER_OTLP_TRACES_HEADERS");
+}
+
 TEST(Otlp, ATargetThatIsNoneIsNamed) {
   try {
     target_with({{"OTEL_EXPORTER_OTLP_ENDPOINT", "ftp://x"}});

@@ -4,16 +4,18 @@ import json
 import os
 import threading
 import unittest
+import urllib.parse
 
 from cluster import ClusterTest, claim, pool, sandbox, template
 from hearth import wait_until
 
 CONTEXT = "opentelemetry.io/trace-context"
+KEY = "it is mine, all of it"
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 
 class Collector:
-    """Takes what is posted to /v1/traces, as OTLP over HTTP has it."""
+    """Takes what is posted to /v1/traces, as OTLP over HTTP has it, with the key that it asks for."""
 
     def __init__(self):
         collector = self
@@ -24,8 +26,10 @@ class Collector:
 
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                collector.requests.append((self.path, self.headers["Content-Type"], json.loads(body)))
-                self.send_response(200)
+                is_customer = self.headers["api-key"] == KEY
+                if is_customer:
+                    collector.requests.append((self.path, self.headers["Content-Type"], json.loads(body)))
+                self.send_response(200 if is_customer else 401)
                 self.send_header("Content-Length", "2")
                 self.end_headers()
                 self.wfile.write(b"{}")
@@ -63,8 +67,9 @@ class TracingTest(ClusterTest):
             raise unittest.SkipTest("needs an engine that is told to trace")
         cls.collector = Collector()
         cls.addClassCleanup(cls.collector.stop)
-        os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = cls.collector.url
-        cls.addClassCleanup(os.environ.pop, "OTEL_EXPORTER_OTLP_ENDPOINT")
+        for name, value in (("ENDPOINT", cls.collector.url), ("HEADERS", "api-key=" + urllib.parse.quote(KEY))):
+            os.environ["OTEL_EXPORTER_OTLP_" + name] = value
+            cls.addClassCleanup(os.environ.pop, "OTEL_EXPORTER_OTLP_" + name)
         super().setUpClass()
 
     engine_options = ("--warm", "4", "--enable-tracing")
