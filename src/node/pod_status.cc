@@ -229,6 +229,16 @@ const Json* find_container_status(const Json& pod, const Container& container) {
   return nullptr;
 }
 
+// Conditions are merged, so what is no longer said of one has to be taken back.
+void take_back(JsonArray& conditions, const Json& pod) {
+  for (Json& condition : conditions) {
+    const Json* old = model::find_condition(pod, model::text_at(condition, {"type"}));
+    if (old == nullptr || !old->is_object()) continue;
+    for (const auto& [name, value] : old->get_object())
+      condition.get_object().insert({{name, nullptr}});  // unless it is there
+  }
+}
+
 }  // namespace
 
 Json make_status(const Json& pod, const Pod& known, Time now) {
@@ -278,6 +288,11 @@ Json status_patch(const Json& pod, const Json& status) {
   for (const auto& [name, value] : before.get_object())
     if (!status.get_object().contains(name)) changes[name] = nullptr;
   if (changes.empty()) return nullptr;
+  if (Json* conditions = changes.if_contains("conditions")) take_back(conditions->get_array(), pod);
+  // The same goes for addresses.
+  for (const std::string_view addresses : {"podIPs", "hostIPs"})
+    if (Json* changed = changes.if_contains(addresses); changed && changed->is_array())
+      changed->get_array().push_back(JsonObject{{"$patch", "replace"}});
   return JsonObject{{"metadata", JsonObject{{"uid", model::uid_of(pod)}}},
                     {"status", std::move(changes)}};
 }

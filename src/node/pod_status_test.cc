@@ -98,6 +98,25 @@ TEST(PodStatus, TransitionsAndOtherPeoplesConditionsAreKept) {
   EXPECT_EQ(model::find(patch, {"status", "podIP"}), nullptr) << "only what changed";
 }
 
+// A patch merges conditions and addresses with what is there.
+TEST(PodStatus, WhatIsNoLongerSoIsTakenBack) {
+  Json pod = new_pod();
+  Pod sick = running(pod);
+  sick.containers.front().is_ready = false;
+  sick.address = "10.0.0.1";
+  pod.as_object()["status"] = make_status(pod, sick, kNow);
+  ASSERT_EQ(condition(pod.at("status"), "Ready", "reason"), "ContainersNotReady");
+  Pod well = running(pod);
+  well.address = "10.0.0.2";
+  const Json patch = status_patch(pod, make_status(pod, well, kNow));
+  const Json* ready = model::find_condition(patch, "Ready");
+  ASSERT_NE(ready, nullptr);
+  EXPECT_TRUE(ready->at("reason").is_null());
+  EXPECT_TRUE(ready->at("message").is_null());
+  EXPECT_EQ(model::to_text(patch.at("status").at("podIPs")),
+            R"([{"ip":"10.0.0.2"},{"$patch":"replace"}])");
+}
+
 TEST(PodStatus, ReadinessGatesCount) {
   Json pod = new_pod();
   model::make_object_at(pod, {"spec"})["readinessGates"] = json(R"([{"conditionType":"x/y"}])");
