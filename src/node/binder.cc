@@ -53,6 +53,8 @@ void Binder::bind(const Json& pod) {
       {"target", JsonObject{{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node_}}}};
   try {
     client_.post(client::kPods, key.ns, key.name, "binding", binding);
+    events_.record(pod, reconcile::EventType::normal, "Scheduled", "Binding",
+                   fmt::format("Successfully assigned {}/{} to {}", key.ns, key.name, node_));
   } catch (const model::StatusError& error) {
     ignore_late(error);
   }

@@ -78,11 +78,13 @@ const image::Image* find_image(const std::vector<image::Image>& images, std::str
   return found == images.end() ? nullptr : &*found;
 }
 
-ImageOutcome refused(std::string_view reason, std::string message, Duration retry = kMostPause) {
+ImageOutcome refused(std::string_view reason, std::string message, std::string_view event_reason) {
   ImageOutcome outcome;
   outcome.reason = reason;
+  outcome.event = message;
+  outcome.event_reason = event_reason;
   outcome.message = std::move(message);
-  outcome.retry_after = retry;
+  outcome.retry_after = kMostPause;
   return outcome;
 }
 
@@ -135,7 +137,8 @@ struct Images::State {
   std::optional<image::Image> find(std::string_view word, const std::string& full);
   void relist();
   std::optional<ImageOutcome> check_pause(const std::string& pod, const std::string& word);
-  ImageOutcome record_failure(const std::string& pod, const std::string& word, std::string problem);
+  ImageOutcome record_failure(const std::string& pod, const std::string& word,
+                              const std::string& problem);
   registry::DockerConfig credentials_of(const Json& pod);
   void add_secret(registry::DockerConfig& all, std::string_view ns, std::string_view name);
   std::shared_ptr<Flight> fly(const std::string& key, const registry::Reference& reference,
@@ -184,22 +187,29 @@ std::optional<ImageOutcome> Images::State::check_pause(const std::string& pod,
   const std::lock_guard lock(mutex);
   const auto found = pauses.find({pod, word});
   if (found == pauses.end() || clock.now() >= found->second.until) return std::nullopt;
-  return refused(
-      "ImagePullBackOff",
-      fmt::format("Back-off pulling image \"{}\": ErrImagePull: {}", word, found->second.problem),
-      found->second.until - clock.now());
+  ImageOutcome outcome;
+  outcome.reason = "ImagePullBackOff";
+  outcome.event = fmt::format("Back-off pulling image \"{}\"", word);
+  outcome.event_reason = "BackOff";
+  outcome.message = fmt::format("{}: ErrImagePull: {}", outcome.event, found->second.problem);
+  outcome.retry_after = found->second.until - clock.now();
+  return outcome;
 }
 
 ImageOutcome Images::State::record_failure(const std::string& pod, const std::string& word,
-                                           std::string problem) {
+                                           const std::string& problem) {
   const std::lock_guard lock(mutex);
   if (pauses.size() >= kMostRemembered) pauses.clear();
   Pause& pause = pauses[{pod, word}];
   pause.length = pause.length == Duration() ? kFirstPause : std::min(pause.length * 2, kMostPause);
   pause.until = clock.now() + pause.length;
-  pause.problem = problem;
-  // Soon again, only to say that it waits now.
-  return refused("ErrImagePull", std::move(problem), seconds(1));
+  pause.problem = fmt::format("failed to pull image \"{}\": {}", word, problem);
+  ImageOutcome outcome;
+  outcome.reason = "ErrImagePull";
+  outcome.event = fmt::format("Failed to pull image \"{}\": {}", word, problem);
+  outcome.message = pause.problem;
+  outcome.retry_after = seconds(1);  // only to say that it waits now
+  return outcome;
 }
 
 void Images::State::add_secret(registry::DockerConfig& all, std::string_view ns,
@@ -292,16 +302,18 @@ std::optional<ImageOutcome> Images::look(const Json& pod, const Json& container)
       return refused("InvalidImageName",
                      fmt::format("Failed to apply default image tag \"{}\": couldn't parse image "
                                  "name \"{}\": {}",
-                                 word, word, error.what()));
+                                 word, word, error.what()),
+                     "InspectFailed");
     }
   }
   const std::string policy = policy_of(container);
   if (policy != "Always" || image::is_digest(word)) {
     if (auto found = state_->find(word, full)) return present(std::move(*found), word);
     if (policy == "Never" || image::is_digest(word))
-      return refused("ErrImageNeverPull",
-                     fmt::format("Container image \"{}\" is not present with pull policy of {}",
-                                 word, policy));
+      return refused(
+          "ErrImageNeverPull",
+          fmt::format("Container image \"{}\" is not present with pull policy of {}", word, policy),
+          "ErrImageNeverPull");
   }
   return state_->check_pause(std::string(model::uid_of(pod)), word);
 }
@@ -323,9 +335,7 @@ ImageOutcome Images::ensure(const Json& pod, const Json& container) {
     if (auto found = state_->find(word, reference.text())) return present(std::move(*found), word);
   const std::shared_ptr<Flight> flight = state_->fly(key, reference, credentials);
   const std::string uid(model::uid_of(pod));
-  if (!flight->image)
-    return state_->record_failure(
-        uid, word, fmt::format("failed to pull image \"{}\": {}", word, flight->problem));
+  if (!flight->image) return state_->record_failure(uid, word, flight->problem);
   ImageOutcome outcome;
   outcome.image = flight->image;
   outcome.pulled = true;

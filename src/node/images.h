@@ -27,8 +27,9 @@ struct ImageOutcome {
   std::string message;
   Duration retry_after{};  // when it makes sense to ask again
   // For the event: 'Successfully pulled image "x" in 1.2s ...', 'Container image "x" already
-  // present on machine'; empty for what is not worth one.
+  // present on machine', 'Back-off pulling image "x"'; empty for what is not worth one.
   std::string event;
+  std::string event_reason = "Failed";  // of one that tells why there is no image
   bool pulled = false;
 };
 

@@ -64,9 +64,7 @@ reconcile::Next Keeper::step(const client::Object& seen) {
     if (!known_.is_paused) end_changed(pod);
     if (is_through(pod, known_)) {
       known_.is_ending = true;
-      end_rest(pod,
-               std::chrono::seconds(
-                   model::number_at(pod, {"spec", "terminationGracePeriodSeconds"}).value_or(30)));
+      end_rest(pod, grace_of(pod));
     }
     if (!wants_pause(pod)) start_due(pod);
     kill_overdue(pod);
@@ -92,7 +90,7 @@ void Keeper::hear(const Json& pod, const MainEnded& news) {
 void Keeper::hear(const Json& pod, ImageFound news) {
   Work& work = work_.at(news.container);
   work.is_downloading = false;
-  if (!news.outcome.event.empty())
+  if (news.outcome.image && !news.outcome.event.empty())
     tell(pod, reconcile::EventType::normal, "Pulled", "Pulling", news.outcome.event);
   work.image = std::move(news.outcome);
 }
@@ -113,9 +111,7 @@ void Keeper::hear(const Json& pod, const Probed& news) {
     container->is_ready = work.probes->is_ready() && !work.is_ending;
   }
   if (work.probes->fatal() && !work.is_ending) {
-    begin_end(pod, *container,
-              std::chrono::seconds(
-                  model::number_at(pod, {"spec", "terminationGracePeriodSeconds"}).value_or(30)),
+    begin_end(pod, *container, work.probes->grace(news.kind).value_or(grace_of(pod)),
               fmt::format("Container {} failed {} probe, will be restarted", container->name,
                           news.kind == ProbeKind::startup ? "startup" : "liveness"));
   }

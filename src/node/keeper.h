@@ -107,7 +107,8 @@ class Keeper {
 
   // keeper_start.cc
   void start_due(const Json& pod);
-  bool may_start(Container& container);
+  bool may_start(const Json& pod, Container& container);
+  void back_off(const Json& pod, Container& container, Duration pause);
   void start(const Json& pod, Container& container);
   bool find_image(const Json& pod, Container& container);
   ContainerPlan make_plan(const Json& pod, const Container& container, unsigned attempt);

@@ -20,12 +20,6 @@ constexpr std::uint32_t kMostMessage = 4096;
 constexpr std::uint32_t kMostLogInstead = 2048;
 constexpr std::size_t kMostLinesInstead = 80;
 
-Duration grace_of(const Json& pod) {
-  constexpr std::int64_t kUsual = 30;
-  return std::chrono::seconds(
-      model::number_at(pod, {"spec", "terminationGracePeriodSeconds"}).value_or(kUsual));
-}
-
 // The end of what it wrote, line by line.
 std::string last_words(guest::Connection& guest) {
   std::string text;
@@ -194,6 +188,7 @@ void Keeper::note_deadline(const Json& pod) {
   if (!is_past(known_.started + std::chrono::seconds(*seconds))) return;
   known_.failure = "DeadlineExceeded";
   known_.failure_message = "Pod was active on the node longer than the specified deadline";
+  tell(pod, reconcile::EventType::normal, known_.failure, "Killing", known_.failure_message);
 }
 
 bool Keeper::is_anything_running() const {

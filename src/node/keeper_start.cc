@@ -18,6 +18,8 @@ constexpr Duration kStartPatience = std::chrono::seconds(60);
 constexpr Duration kFirstRetry = std::chrono::milliseconds(500);
 constexpr Duration kLongestRetry = std::chrono::seconds(30);
 constexpr int kCannotStart = 128;
+// A volume that was asked for along with its pod is there a moment later.
+constexpr unsigned kSilentTries = 2;
 
 Duration retry_pause(unsigned failures) {
   constexpr unsigned kEnough = 8;  // doublings
@@ -44,7 +46,7 @@ void Keeper::start_due(const Json& pod) {
     bool is_any = false;
     for (const std::size_t i : startable(pod, known_)) {
       Container& container = known_.containers[i];
-      if (!may_start(container)) continue;
+      if (!may_start(pod, container)) continue;
       start(pod, container);
       is_any |= container.stage == Stage::running && container.kind == Kind::sidecar;
     }
@@ -53,7 +55,7 @@ void Keeper::start_due(const Json& pod) {
 }
 
 // Whether its time has come. A life that has ended becomes the one before.
-bool Keeper::may_start(Container& container) {
+bool Keeper::may_start(const Json& pod, Container& container) {
   Work& work = work_of(container);
   if (work.is_downloading) return false;
   if (container.stage == Stage::terminated) {
@@ -64,17 +66,26 @@ bool Keeper::may_start(Container& container) {
   if (container.before && container.has_lived) {
     const Duration pause = pause_before_restart(container.streak);
     if (pause > Duration(0) && !is_past(container.before->finished + pause)) {
-      const bool could_not_start = container.before->reason == "StartError";
-      container.reason = could_not_start ? "RunContainerError" : "CrashLoopBackOff";
-      container.message =
-          could_not_start
-              ? container.before->message
-              : fmt::format("back-off {} restarting failed container={} pod={}_{}({})",
-                            pause_text(pause), container.name, key_.name, key_.ns, uid_);
+      back_off(pod, container, pause);
       return false;
     }
   }
   return !work.retry_at || is_past(*work.retry_at);
+}
+
+// It waits for its next life; a kubelet's words.
+void Keeper::back_off(const Json& pod, Container& container, Duration pause) {
+  if (container.before->reason == "StartError") {
+    container.reason = "RunContainerError";
+    container.message = container.before->message;
+    return;
+  }
+  if (std::exchange(container.reason, "CrashLoopBackOff") != "CrashLoopBackOff")
+    tell(pod, reconcile::EventType::warning, "BackOff", "Restarting",
+         fmt::format("Back-off restarting failed container {} in pod {}_{}({})", container.name,
+                     key_.name, key_.ns, uid_));
+  container.message = fmt::format("back-off {} restarting failed container={} pod={}_{}({})",
+                                  pause_text(pause), container.name, key_.name, key_.ns, uid_);
 }
 
 void Keeper::start(const Json& pod, Container& container) {
@@ -109,6 +120,8 @@ bool Keeper::find_image(const Json& pod, Container& container) {
   std::optional<ImageOutcome> outcome = std::exchange(work.image, std::nullopt);
   if (!outcome) outcome = tools_.images.look(pod, spec);
   if (!outcome) {
+    tell(pod, reconcile::EventType::normal, "Pulling", "Pulling",
+         fmt::format("Pulling image \"{}\"", model::text_at(spec, {"image"})));
     work.is_downloading = true;
     container.reason.clear();
     const auto index = static_cast<std::size_t>(&container - known_.containers.data());
@@ -118,7 +131,7 @@ bool Keeper::find_image(const Json& pod, Container& container) {
         found = images.ensure(pod, spec);
       } catch (const std::exception& error) {
         found.reason = "ErrImagePull";
-        found.message = error.what();
+        found.message = found.event = error.what();
         found.retry_after = kLongestRetry;
       }
       mailbox->post(ImageFound{.container = index, .outcome = std::move(found)});
@@ -131,7 +144,12 @@ bool Keeper::find_image(const Json& pod, Container& container) {
   }
   container.reason = outcome->reason;
   container.message = outcome->message;
-  tell(pod, reconcile::EventType::warning, "Failed", "Pulling", outcome->message);
+  tell(pod,
+       outcome->event_reason == "BackOff" ? reconcile::EventType::normal
+                                          : reconcile::EventType::warning,
+       outcome->event_reason, "Pulling", outcome->event);
+  tell(pod, reconcile::EventType::warning, "Failed", "Pulling",
+       fmt::format("Error: {}", outcome->reason));
   work.retry_at = tools_.clock.now() + outcome->retry_after;
   look_at(*work.retry_at);
   return false;
@@ -220,6 +238,8 @@ void Keeper::could_not(const Json& pod, Container& container, std::string_view r
   if (!reason.empty())
     tell(pod, reconcile::EventType::warning, "Failed", "Starting",
          fmt::format("Error: {}", message));
+  else if (work.failures >= kSilentTries)
+    tell(pod, reconcile::EventType::warning, "FailedMount", "Mounting", std::string(message));
   container.reason = reason;
   container.message = message;
   work.retry_at = tools_.clock.now() + retry_pause(work.failures++);

@@ -124,6 +124,12 @@ const Json& spec_of(const Json& pod, const Container& container) {
   fail(Code::invalid, "the pod has no container '{}'", container.name);
 }
 
+Duration grace_of(const Json& pod) {
+  constexpr std::int64_t kUsual = 30;
+  return std::chrono::seconds(
+      model::number_at(pod, {"spec", "terminationGracePeriodSeconds"}).value_or(kUsual));
+}
+
 bool restarts(const Json& pod, const Container& container, const Ending& ending) {
   if (container.kind == Kind::sidecar || container.is_replaced) return true;
   std::string_view policy = model::text_at(spec_of(pod, container), {"restartPolicy"});

@@ -72,6 +72,9 @@ std::vector<Container> containers_of(const Json& pod);
 // The container's own spec.
 const Json& spec_of(const Json& pod, const Container& container);
 
+// How long its containers may take to end.
+Duration grace_of(const Json& pod);
+
 // Whether it is to live again after this end.
 bool restarts(const Json& pod, const Container& container, const Ending& ending);
 

@@ -177,6 +177,8 @@ NodeFacts read_node_facts(const std::string& state_dir) {
   facts.os_image = value_of(read_or_nothing("/etc/os-release"), "PRETTY_NAME");
   facts.boot_id = read_or_nothing("/proc/sys/kernel/random/boot_id");
   facts.machine_id = read_or_nothing("/etc/machine-id");
+  facts.version = "v1.36.0+hearth";
+  facts.runtime_version = "hearth://" HEARTH_VERSION;
   facts.cpus = static_cast<std::uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
   facts.memory_bytes = number_in(value_of(read_or_nothing("/proc/meminfo"), "MemTotal")) << 10;
   facts.disk_bytes = read_disk(state_dir).bytes;

@@ -63,7 +63,7 @@ class Planner {
 
   // `image` is what Images found for the container. Throws Error: not_found and invalid (the spec
   // names what is not there, or asks for what is not given: CreateContainerConfigError with this
-  // text), unavailable (not yet: a claim that is not bound; the pod stays Pending).
+  // text), unavailable (a volume is not there yet; the pod stays Pending).
   ContainerPlan plan(const Json& pod, const Json& container, const image::Image& image);
   // For a container that runs. Those of a subPath are not among them: they stay as they were.
   std::vector<ChangingFiles> plan_changing_files(const Json& pod, const Json& container);

@@ -172,9 +172,10 @@ TEST_F(Plan, WhatIsMissingIsNamed) {
   EXPECT_EQ(refusal(R"(,"envFrom":[{"configMapRef":{"name":"c"}}])").second,
             "configmap \"c\" not found");
   EXPECT_EQ(refusal(R"(,"volumeMounts":[{"name":"v","mountPath":"/v"}])",
-                    R"(,"volumes":[{"name":"v","secret":{"secretName":"s"}}])")
-                .second,
-            "secret \"s\" not found");
+                    R"(,"volumes":[{"name":"v","secret":{"secretName":"s"}}])"),
+            std::pair(Code::unavailable,
+                      std::string("MountVolume.SetUp failed for volume \"v\" : secret \"s\" not "
+                                  "found")));
 }
 
 TEST_F(Plan, LimitsAreTheContainersOrEverybodys) {
@@ -199,8 +200,9 @@ TEST_F(Plan, WhoItRunsAsAndWhatIsRefused) {
                     R"(,"securityContext":{"runAsUser":1,"fsGroup":2000})")
                 .sandbox.user,
             "1000:2000");
-  EXPECT_EQ(refusal(R"(,"securityContext":{"runAsNonRoot":true})").second,
-            "container has runAsNonRoot and image will run as root");
+  const std::string root = refusal(R"(,"securityContext":{"runAsNonRoot":true})").second;
+  EXPECT_TRUE(root.starts_with("container has runAsNonRoot and image will run as root (pod: \""))
+      << root;
   EXPECT_EQ(refusal(R"(,"securityContext":{"runAsUser":70000})").first, Code::invalid);
   EXPECT_NE(refusal(R"(,"securityContext":{"privileged":true})").second.find("privileged"),
             std::string::npos);

@@ -68,6 +68,11 @@ bool ProbeState::is_ready() const {
   return is_started() && !fatal_ && (readiness.probe.is_null() || readiness.passed);
 }
 
+std::optional<Duration> ProbeState::grace(ProbeKind kind) const {
+  const auto own = model::number_at(track(kind).probe, {"terminationGracePeriodSeconds"});
+  return own ? std::optional<Duration>(seconds(*own)) : std::nullopt;
+}
+
 // A startup probe comes alone, and never again once it has passed.
 bool ProbeState::is_active(ProbeKind kind) const {
   if (track(kind).probe.is_null()) return false;

@@ -85,6 +85,8 @@ class ProbeState {
   // A startup or liveness probe has failed too often: the container is to be ended. Its message is
   // why. Stays so.
   const std::optional<std::string>& fatal() const { return fatal_; }
+  // How long it may take then, if the probe says so itself.
+  std::optional<Duration> grace(ProbeKind kind) const;
   bool has_probes() const;
 
  private:

@@ -243,6 +243,13 @@ TEST(ProbeState, AStartupThatNeverPassesIsFatal) {
   EXPECT_LT(driven.now - kStart, 3s);
 }
 
+TEST(ProbeState, AProbeMayGrantATimeOfItsOwn) {
+  const Driven driven(R"({"startupProbe":{"terminationGracePeriodSeconds":7},"livenessProbe":{}})");
+  EXPECT_EQ(driven.state.grace(ProbeKind::startup), 7s);
+  EXPECT_EQ(driven.state.grace(ProbeKind::liveness), std::nullopt);
+  EXPECT_EQ(driven.state.grace(ProbeKind::readiness), std::nullopt);
+}
+
 TEST(ProbeState, SuccessMayHaveToBeRepeated) {
   Driven driven(R"({"readinessProbe":{"periodSeconds":1,"successThreshold":2}})");
   driven.answer(true);

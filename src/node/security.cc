@@ -72,17 +72,20 @@ bool is_number(std::string_view text) {
 void check_not_root(const PlanInput& input, std::optional<std::uint32_t> user) {
   if (!is_set(input, "runAsNonRoot")) return;
   if (user && *user != 0) return;
-  if (user) fail(Code::invalid, "container's runAsUser breaks non-root policy");
+  const std::string who = fmt::format("(pod: \"{}_{}({})\", container: {})",
+                                      model::name_of(input.pod), model::namespace_of(input.pod),
+                                      model::uid_of(input.pod), text_at(input.container, {"name"}));
+  if (user) fail(Code::invalid, "container's runAsUser breaks non-root policy {}", who);
   const std::string_view own = input.image.config.user;
   const std::string_view name = own.substr(0, own.find(':'));
   if (name.empty() || name == "root" ||
       (is_number(name) && name.find_first_not_of('0') == std::string_view::npos))
-    fail(Code::invalid, "container has runAsNonRoot and image will run as root");
+    fail(Code::invalid, "container has runAsNonRoot and image will run as root {}", who);
   if (!is_number(name))
     fail(Code::invalid,
          "container has runAsNonRoot and image has non-numeric user ({}), cannot verify user is "
-         "non-root",
-         name);
+         "non-root {}",
+         name, who);
 }
 
 }  // namespace

@@ -195,8 +195,12 @@ TEST_F(Pulling, FailuresAreTriedAgainLessAndLessOften) {
   const ImageOutcome first = images_.ensure(pod_, container("tool:1"));
   EXPECT_EQ(first.reason, "ErrImagePull");
   EXPECT_NE(first.message.find("there is no such tag"), std::string::npos);
+  EXPECT_EQ(first.event_reason, "Failed");
+  EXPECT_EQ(first.event, "Failed to pull image \"tool:1\": there is no such tag");
   const ImageOutcome second = images_.ensure(pod_, container("tool:1"));
   EXPECT_EQ(second.reason, "ImagePullBackOff");
+  EXPECT_EQ(second.event_reason, "BackOff");
+  EXPECT_EQ(second.event, "Back-off pulling image \"tool:1\"");
   EXPECT_TRUE(second.message.starts_with("Back-off pulling image \"tool:1\"")) << second.message;
   EXPECT_EQ(second.retry_after, 10s);
   EXPECT_EQ(source_.pulls, 1);

@@ -141,6 +141,18 @@ MountSpec plan_mount(const PlanInput& input, const Identity& identity, const Wan
   fail(Code::invalid, "volume '{}': '{}' is not supported", wanted.name(), kind);
 }
 
+// What is not there may come, and the pod waits for it.
+MountSpec plan_mount_or_wait(const PlanInput& input, const Identity& identity,
+                             const Wanted& wanted) {
+  try {
+    return plan_mount(input, identity, wanted);
+  } catch (const Error& error) {
+    if (error.code() != Code::not_found && error.code() != Code::unavailable) throw;
+    fail(Code::unavailable, "MountVolume.SetUp failed for volume \"{}\" : {}", wanted.name(),
+         error.what());
+  }
+}
+
 const Json& find_volume(const Json& pod, std::string_view name) {
   if (const JsonArray* volumes = model::array_at(pod, {"spec", "volumes"}))
     for (const Json& volume : *volumes)
@@ -222,7 +234,7 @@ std::vector<MountSpec> plan_mounts(const PlanInput& input, const Identity& ident
   if (const JsonArray* all = model::array_at(input.container, {"volumeMounts"}))
     for (const Json& one : *all) {
       const Wanted wanted = read_wanted(input, one, variables);
-      mounts.push_back(plan_mount(input, identity, wanted));
+      mounts.push_back(plan_mount_or_wait(input, identity, wanted));
       mounts.back().target = wanted.target;
       mounts.back().read_only = wanted.read_only;
     }
