@@ -58,6 +58,7 @@ node::AgentOptions make_agent_options(const KubeEndpointOptions& options) {
   made.state_dir = options.state_dir;
   made.node_name = node_name_or_host(options.node_name);
   made.has_network = options.has_network;
+  made.eviction = node::parse_thresholds(options.eviction_hard);
   made.pull.downloads = options.state_dir + "/" + kEngineFolder + "/downloads";
   made.pull.extra_ca = options.registry_ca;
   return made;

@@ -27,6 +27,7 @@ struct KubeEndpointOptions {
   bool has_sandboxes = false;
   std::string node_name;                       // with them; empty: the host's name
   bool has_network = true;                     // and whether they have one
+  std::string eviction_hard = {};              // and what pods are ended for (node/pressure.h)
   std::optional<E2bEndpointOptions> e2b = {};  // with them: the E2B API too
   metrics::Registry* metrics = nullptr;  // of the controllers; must not be asked once this is gone
   std::string registry_ca = {};          // PEM: whom to trust of registries besides the system's

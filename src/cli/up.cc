@@ -206,17 +206,19 @@ int up(const UpOptions& options) {
   const std::unique_ptr<tracing::Tracer> tracer =
       options.tracing ? make_tracer(clock, "hearth") : nullptr;
   metrics::Registry numbers;
-  auto api = std::make_unique<KubeEndpoint>(KubeEndpointOptions{.state_dir = options.state_dir,
-                                                                .listening = std::move(kube),
-                                                                .listen = options.listen,
-                                                                .token = {},
-                                                                .has_sandboxes = true,
-                                                                .node_name = options.node_name,
-                                                                .has_network = options.network,
-                                                                .e2b = std::move(e2b),
-                                                                .metrics = &numbers,
-                                                                .registry_ca = registry_ca,
-                                                                .tracer = tracer.get()});
+  auto api =
+      std::make_unique<KubeEndpoint>(KubeEndpointOptions{.state_dir = options.state_dir,
+                                                         .listening = std::move(kube),
+                                                         .listen = options.listen,
+                                                         .token = {},
+                                                         .has_sandboxes = true,
+                                                         .node_name = options.node_name,
+                                                         .has_network = options.network,
+                                                         .eviction_hard = options.eviction_hard,
+                                                         .e2b = std::move(e2b),
+                                                         .metrics = &numbers,
+                                                         .registry_ca = registry_ca,
+                                                         .tracer = tracer.get()});
   std::optional<MetricsEndpoint> endpoint;
   endpoint.emplace(std::move(metrics.socket), options.state_dir, started, numbers);
   const Endpoints endpoints{.kube = api->url(), .api = {}, .e2b = e2b_url, .metrics = metrics.url};

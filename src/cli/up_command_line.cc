@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "cli/life_parser_internal.h"
 #include "cli/values.h"
+#include "node/pressure.h"
 
 namespace hearth::cli {
 namespace {
@@ -11,6 +12,14 @@ namespace {
 std::uint16_t parse_port(const char* flag, const std::string& text) {
   return static_cast<std::uint16_t>(
       parse_count(flag, text, std::numeric_limits<std::uint16_t>::max()));
+}
+
+void check_thresholds(const std::string& text) {
+  try {
+    node::parse_thresholds(text);
+  } catch (const Error& error) {
+    fail(Code::invalid, "--eviction-hard: {}", error.what());
+  }
 }
 
 // Each is a process that waits, and its memory.
@@ -81,6 +90,10 @@ Order parse_up(const CommandLine& line) {
                 "certificates (PEM) to trust of registries, besides those of the system");
   parser.option("--node-name", options.node_name, "NAME",
                 "what this machine is called among Kubernetes nodes [the host's name]");
+  options.eviction_hard = node::kUsualThresholds;
+  const std::string eviction_help = fmt::format(
+      "what must be left of this machine; pods are ended for it [{}]", node::kUsualThresholds);
+  parser.option("--eviction-hard", options.eviction_hard, "LIST", eviction_help);
   parser.flag("--no-network", no_network, "sandboxes get no network at all");
   parser.flag(
       "--enable-tracing", options.tracing,
@@ -95,6 +108,7 @@ Order parse_up(const CommandLine& line) {
   options.warm = parse_count("--warm", warm, kMostWarm);
   if (!quota.empty()) options.image_quota_bytes = parse_size("--image-quota", quota);
   options.network = !no_network;
+  check_thresholds(options.eviction_hard);
   log::parse_format(options.log_format);
   log::parse_level(options.log_level);
   return options;

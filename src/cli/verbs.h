@@ -53,6 +53,7 @@ struct UpOptions {
   std::uint64_t image_quota_bytes = 0;  // 0: none
   std::vector<std::string> host_paths;  // that may be mounted into sandboxes
   std::string node_name;                // of this machine; empty: the host's
+  std::string eviction_hard;            // what must be left of it (node/pressure.h)
   std::string registry_ca;              // a file; empty: what the system trusts
   bool tracing = false;
 };

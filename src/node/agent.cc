@@ -4,6 +4,7 @@
 #include "client/kinds.h"
 #include "client/watch_cache.h"
 #include "node/binder.h"
+#include "node/evictor.h"
 #include "node/node_object.h"
 #include "node/pod_network.h"
 #include "node/pods.h"
@@ -70,9 +71,19 @@ struct Storage {
   reconcile::Manager manager;
 };
 
-NodeReporterOptions reporter_options(const AgentOptions& options, Images& images) {
+EvictorOptions evictor_options(const AgentOptions& options, Pods& pods) {
+  EvictorOptions made;
+  made.thresholds = options.eviction;
+  made.supplies = [folder = options.state_dir] { return read_supplies(folder); };
+  made.evict = [&pods](const Json& pod, const std::string& why) { pods.evict(pod, why); };
+  return made;
+}
+
+NodeReporterOptions reporter_options(const AgentOptions& options, Images& images,
+                                     Evictor& evictor) {
   NodeReporterOptions made;
-  made.state_dir = options.state_dir;
+  made.pressure = [&evictor] { return evictor.look(); };
+  made.taints = options.binds;
   made.facts = read_node_facts(options.state_dir);
   made.facts.name = options.node_name;
   made.facts.address = options.host_address;
@@ -126,7 +137,8 @@ struct Agent::State {
         storage(api, runtime, events, given.node_name),
         reach(api, runtime, given.node_name,
               [this](const Json& pod) { return network.policy_of(pod); }),
-        reporter(api, clock, reporter_options(given, images)) {
+        evictor(runtime, cache, clock, evictor_options(given, pods)),
+        reporter(api, clock, reporter_options(given, images, evictor)) {
     controller.watch(cache, concerns_node);
     binding.watch(unbound);
     cache.add_handlers({.on_delete = [this](const client::Object& pod) { reach.forget(*pod); }});
@@ -157,6 +169,7 @@ struct Agent::State {
   reconcile::Controller binding;
   Storage storage;
   NodeReach reach;
+  Evictor evictor;
   NodeReporter reporter;
 };
 

@@ -12,6 +12,7 @@
 
 #include "client/client.h"
 #include "model/json.h"
+#include "node/pressure.h"
 #include "registry/pull.h"
 
 namespace hearth::pool {
@@ -31,6 +32,8 @@ struct AgentOptions {
   // Whether pods that name no node get this one. Not where a scheduler does that.
   bool binds = true;
   registry::PullOptions pull = {};
+  // What must be left of this machine; pods are ended for it. None: it may run out.
+  Thresholds eviction = parse_thresholds(kUsualThresholds);
   // Called before the first container of a pod is made that is dressed (model/front_door.h): adds
   // what it wears. Any thread. None: such pods are like others.
   std::function<void(const model::Json& pod, runtime::SandboxSpec& spec)> dress = {};

@@ -42,6 +42,11 @@ class FakeSandboxes final : public FakeRuntime {
     return policies_.at(id);
   }
 
+  void set_memory(const std::string& id, std::uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    find(id).usage.memory_bytes = bytes;
+  }
+
   Created create(const runtime::SandboxSpec& spec) override {
     const std::lock_guard lock(mutex_);
     calls_.push_back("create " + spec.id);

@@ -11,6 +11,7 @@
 #include "model/agent_sandbox.h"
 #include "model/meta.h"
 #include "model/quantity.h"
+#include "node/pressure.h"
 
 namespace hearth::node {
 namespace {
@@ -135,13 +136,33 @@ bool is_tolerated(const Json& taint, const Json& toleration) {
   return !key.empty() && model::text_at(toleration, {"value"}) == model::text_at(taint, {"value"});
 }
 
+// Of a better quality of service than BestEffort.
+bool asks_for_something(const Json& pod) {
+  const auto asks = [](const Json& container) {
+    for (const std::string_view kind : {"requests", "limits"})
+      for (const std::string_view resource : {"cpu", "memory"})
+        if (model::find(container, {"resources", kind, resource}) != nullptr) return true;
+    return false;
+  };
+  for (const std::string_view list : {"containers", "initContainers"})
+    if (const auto* containers = model::array_at(pod, {"spec", list}))
+      if (std::ranges::any_of(*containers, asks)) return true;
+  return false;
+}
+
+// Where memory is short; elsewhere admission gives such pods a toleration.
+bool is_welcome(const Json& taint, const Json& pod) {
+  return model::text_at(taint, {"key"}) == pressure_taint(Supply::memory) &&
+         model::text_at(taint, {"effect"}) == "NoSchedule" && asks_for_something(pod);
+}
+
 // Null for none. Preferences are no reason where there is one node.
 const Json* find_untolerated_taint(const Json& pod, const Json& node) {
   const auto* taints = model::array_at(node, {"spec", "taints"});
   if (taints == nullptr) return nullptr;
   const auto* tolerations = model::array_at(pod, {"spec", "tolerations"});
   for (const Json& taint : *taints) {
-    if (model::text_at(taint, {"effect"}) == "PreferNoSchedule") continue;
+    if (model::text_at(taint, {"effect"}) == "PreferNoSchedule" || is_welcome(taint, pod)) continue;
     const auto tolerates = [&](const Json& each) { return is_tolerated(taint, each); };
     if (tolerations == nullptr || std::ranges::none_of(*tolerations, tolerates)) return &taint;
   }

@@ -83,6 +83,15 @@ TEST(Fit, ATaintIsForThoseWhoTolerateIt) {
   EXPECT_EQ(with(R"({"operator":"Exists"})"), "");
 }
 
+TEST(Fit, WhereMemoryIsShortTheyComeWhoAskedForSome) {
+  Json tight = node();
+  model::make_object_at(tight, {"spec"})["taints"] =
+      json(R"([{"key":"node.kubernetes.io/memory-pressure","effect":"NoSchedule"}])");
+  EXPECT_EQ(why_not(json(R"({"spec":{"containers":[{"name":"c"}]}})"), tight, {}),
+            "node(s) had untolerated taint {node.kubernetes.io/memory-pressure: }");
+  EXPECT_EQ(why_not(asking("1m", "1Mi"), tight, {}), "");
+}
+
 TEST(Fit, SomeWaitForAnothersWord) {
   EXPECT_FALSE(is_left_to_others(json(R"({"spec":{"schedulerName":"default-scheduler"}})")));
   EXPECT_FALSE(is_left_to_others(json(R"({"spec":{"schedulingGates":[]}})")));

@@ -13,6 +13,8 @@ namespace {
 
 // A pod that runs sooner than this is never said to be waiting for it: one write instead of two.
 constexpr Duration kSoon = std::chrono::milliseconds(100);
+// The machine cannot wait, but a signal can be heard.
+constexpr Duration kEvictionGrace = std::chrono::seconds(1);
 
 std::uint64_t version_of(const Json& object) {
   const std::string_view text = model::resource_version_of(object);
@@ -23,7 +25,7 @@ std::uint64_t version_of(const Json& object) {
 
 }  // namespace
 
-void Keeper::Mailbox::post(News one) {
+void Mailbox::post(News one) {
   news.with([&](std::vector<News>& all) { all.push_back(std::move(one)); });
   wake(key);
 }
@@ -64,7 +66,9 @@ reconcile::Next Keeper::step(const client::Object& seen) {
     if (!known_.is_paused) end_changed(pod);
     if (is_through(pod, known_)) {
       known_.is_ending = true;
-      end_rest(pod, grace_of(pod));
+      end_rest(pod, known_.failure == kEvicted ? kEvictionGrace : grace_of(pod));
+      // What it leaves is what the machine is short of.
+      if (known_.failure == kEvicted && !is_anything_running()) clear_away();
     }
     if (!wants_pause(pod)) start_due(pod);
     kill_overdue(pod);
@@ -136,6 +140,17 @@ void Keeper::hear(const Json& pod, const Hooked& news) {
   tell(pod, reconcile::EventType::warning, "FailedPostStartHook", "Starting",
        fmt::format("PostStartHook failed: {}", news.result.message));
   begin_end(pod, *container, Duration(0), "FailedPostStartHook");
+}
+
+void Keeper::hear(const Json& pod, const Evicted& news) {
+  if (known_.is_ending || !known_.failure.empty()) return;
+  known_.failure = kEvicted;
+  known_.failure_message = news.message;
+  tell(pod, reconcile::EventType::warning, kEvicted, "Killing", news.message);
+}
+
+void Keeper::evict(std::string message) {
+  mailbox_->post(Evicted{.message = std::move(message)});
 }
 
 void Keeper::write_status(const Json& pod) {

@@ -5,20 +5,18 @@
 // long is done elsewhere and comes back as news.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/guarded.h"
 #include "client/watch_cache.h"
+#include "node/keeper_news.h"
 #include "node/life.h"
 #include "node/tools.h"
 #include "reconcile/reconciler.h"
@@ -37,38 +35,12 @@ class Keeper {
 
   // Throws Error; the same again is safe.
   reconcile::Next step(const client::Object& seen);
+  // It has to go at once: the machine is short of what it uses. Thread-safe.
+  void evict(std::string message);
   // The pod is no more: neither is anything of it, when this returns. Throws Error.
   void clear_away();
 
  private:
-  struct MainEnded {
-    std::string sandbox;
-    SandboxEnd end;
-  };
-  struct ImageFound {
-    std::size_t container = 0;
-    ImageOutcome outcome;
-  };
-  struct Probed {
-    std::string sandbox;
-    ProbeKind kind = ProbeKind::readiness;
-    unsigned round = 0;
-    ProbeResult result;
-  };
-  struct Hooked {
-    std::string sandbox;
-    bool is_stop = false;  // preStop; else postStart
-    ProbeResult result;
-  };
-  using News = std::variant<MainEnded, ImageFound, Probed, Hooked>;
-  // Outlives the keeper for as long as somebody may write.
-  struct Mailbox {
-    model::Key key;
-    std::function<void(const model::Key& key)> wake;
-    Guarded<std::vector<News>> news;
-
-    void post(News one);
-  };
   // What is being done about a container, beside what is known of it.
   struct Work {
     std::optional<ImageOutcome> image;
@@ -91,6 +63,7 @@ class Keeper {
   void hear(const Json& pod, ImageFound news);
   void hear(const Json& pod, const Probed& news);
   void hear(const Json& pod, const Hooked& news);
+  void hear(const Json& pod, const Evicted& news);
   void write_status(const Json& pod);
   void look_at(Time moment);
   bool is_past(Time moment);

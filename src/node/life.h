@@ -55,6 +55,9 @@ struct Container {
   unsigned streak = 0;
 };
 
+// Why all of a pod failed, where the machine was short of what it used.
+inline constexpr std::string_view kEvicted = "Evicted";
+
 struct Pod {
   std::vector<Container> containers;  // in the order of the spec, init containers first
   std::string address;                // empty: no sandbox yet
@@ -62,7 +65,7 @@ struct Pod {
   Time started;
   bool is_ending = false;  // nothing is started any more
   bool is_paused = false;  // everything that runs of it stands still, as it was told to
-  // Why all of it failed ("Evicted", "DeadlineExceeded"); empty: it did not.
+  // Why all of it failed (kEvicted, "DeadlineExceeded"); empty: it did not.
   std::string failure;
   std::string failure_message;
 };

@@ -1,18 +1,15 @@
 #include "node/node_object.h"
 
-#include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/time_text.h"
 #include "client/kinds.h"
-#include "linux/fd.h"
 #include "model/meta.h"
 #include "model/quantity.h"
 #include "model/status.h"
@@ -25,59 +22,12 @@ using model::JsonObject;
 using model::text_at;
 
 constexpr std::string_view kLeases = "kube-node-lease";
-// A kubelet's own limits for evictions.
-constexpr std::uint64_t kLeastMemory = std::uint64_t{100} << 20;
-constexpr std::uint64_t kLeastDiskPart = 10;  // a tenth
-constexpr std::uint64_t kLeastProcessesPart = 10;
 constexpr std::size_t kMostImages = 50;
-
-std::string read_or_nothing(const std::string& path) {
-  try {
-    std::string text = linux::read_file(path);
-    while (text.ends_with('\n')) text.pop_back();
-    return text;
-  } catch (const Error&) {
-    return {};
-  }
-}
-
-std::uint64_t number_in(std::string_view text) {
-  text.remove_prefix(std::min(text.size(), text.find_first_of("0123456789")));
-  std::uint64_t number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
-}
-
-// The value behind NAME in lines such as "NAME=value" or "NAME: value".
-std::string value_of(std::string_view text, std::string_view name) {
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(text.size(), end + 1));
-    if (!line.starts_with(name)) continue;
-    line.remove_prefix(name.size());
-    line.remove_prefix(std::min(line.size(), line.find_first_not_of("=: \"")));
-    while (line.ends_with('"')) line.remove_suffix(1);
-    return std::string(line);
-  }
-  return {};
-}
 
 std::string architecture_word(std::string_view machine) {
   if (machine == "x86_64") return "amd64";
   if (machine == "aarch64") return "arm64";
   return std::string(machine);
-}
-
-struct Disk {
-  std::uint64_t bytes = 0;
-  std::uint64_t free = 0;
-};
-
-Disk read_disk(const std::string& path) {
-  struct statvfs status{};
-  if (::statvfs(path.c_str(), &status) != 0) return {};
-  return {status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize};
 }
 
 std::string bytes_text(std::uint64_t bytes) {
@@ -102,13 +52,14 @@ struct Wording {
 
 JsonArray conditions(const NodePressure& pressure, const Json& before, Time now) {
   const Wording wordings[] = {
-      {"MemoryPressure", pressure.memory, "KubeletHasInsufficientMemory",
+      {"MemoryPressure", pressure[Supply::memory], "KubeletHasInsufficientMemory",
        "KubeletHasSufficientMemory", "kubelet has insufficient memory available",
        "kubelet has sufficient memory available"},
-      {"DiskPressure", pressure.disk, "KubeletHasDiskPressure", "KubeletHasNoDiskPressure",
+      {"DiskPressure", pressure[Supply::disk], "KubeletHasDiskPressure", "KubeletHasNoDiskPressure",
        "kubelet has disk pressure", "kubelet has no disk pressure"},
-      {"PIDPressure", pressure.processes, "KubeletHasInsufficientPID", "KubeletHasSufficientPID",
-       "kubelet has insufficient PID available", "kubelet has sufficient PID available"},
+      {"PIDPressure", pressure[Supply::processes], "KubeletHasInsufficientPID",
+       "KubeletHasSufficientPID", "kubelet has insufficient PID available",
+       "kubelet has sufficient PID available"},
       {"Ready", true, "KubeletReady", "KubeletNotReady", "hearth is posting ready status", ""}};
   const std::string moment = format_rfc3339(now);
   JsonArray all;
@@ -180,25 +131,9 @@ NodeFacts read_node_facts(const std::string& state_dir) {
   facts.version = "v1.36.0+hearth";
   facts.runtime_version = "hearth://" HEARTH_VERSION;
   facts.cpus = static_cast<std::uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
-  facts.memory_bytes = number_in(value_of(read_or_nothing("/proc/meminfo"), "MemTotal")) << 10;
-  facts.disk_bytes = read_disk(state_dir).bytes;
+  facts.memory_bytes = read_memory().capacity;
+  facts.disk_bytes = read_disk(state_dir).capacity;
   return facts;
-}
-
-NodePressure read_node_pressure(const std::string& state_dir) {
-  NodePressure pressure;
-  const std::string available = value_of(read_or_nothing("/proc/meminfo"), "MemAvailable");
-  pressure.memory = !available.empty() && number_in(available) << 10 < kLeastMemory;
-  const Disk disk = read_disk(state_dir);
-  pressure.disk = disk.bytes != 0 && disk.free < disk.bytes / kLeastDiskPart;
-  // "0.01 0.02 0.00 1/234 5678": running of all.
-  const std::string load = read_or_nothing("/proc/loadavg");
-  const std::size_t slash = load.find('/');
-  const std::uint64_t most = number_in(read_or_nothing("/proc/sys/kernel/pid_max"));
-  const std::uint64_t used =
-      slash == std::string::npos ? 0 : number_in(std::string_view(load).substr(slash));
-  pressure.processes = most != 0 && used > most - most / kLeastProcessesPart;
-  return pressure;
 }
 
 Json node_status(const NodeFacts& facts, const NodePressure& pressure,
@@ -217,6 +152,7 @@ NodeReporter::NodeReporter(client::Client& client, const Clock& clock, NodeRepor
     : client_(client), clock_(clock), options_(std::move(options)) {}
 
 void NodeReporter::start() {
+  if (options_.pressure) pressure_ = options_.pressure();
   report();
   renew_lease();
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
@@ -229,10 +165,13 @@ void NodeReporter::stop() {
 }
 
 void NodeReporter::run(const std::stop_token& stop) {
-  while (sleep_for(stop, options_.lease_period)) {
+  while (sleep_for(stop, options_.look_period)) {
     try {
-      renew_lease();
-      report();
+      const NodePressure before = pressure_;
+      if (options_.pressure) pressure_ = options_.pressure();
+      const bool is_time = clock_.now() - renewed_ >= options_.lease_period;
+      if (is_time) renew_lease();
+      if (is_time || pressure_ != before) report();
     } catch (const std::exception& error) {
       log::warning("node not reported", {{"node", options_.facts.name}, {"why", error.what()}});
     }
@@ -258,8 +197,8 @@ void NodeReporter::report() {
   const Json node = ensure_node();
   const Time now = clock_.now();
   const auto images = options_.images ? options_.images() : std::vector<image::Image>();
-  Json status =
-      node_status(options_.facts, read_node_pressure(options_.state_dir), images, node, now);
+  Json status = node_status(options_.facts, pressure_, images, node, now);
+  if (options_.taints) keep_taints(node);
   // Compared with what the Node says, so that a Node that was made anew gets its status at once.
   const Json* kept = model::find(node, {"status", "conditions"});
   const bool is_news = !kept || !model::is_same(without_heartbeats(status), last_status_);
@@ -270,7 +209,32 @@ void NodeReporter::report() {
   reported_ = now;
 }
 
+// Those of others stay.
+void NodeReporter::keep_taints(const Json& node) {
+  JsonArray before;
+  if (const auto* there = model::array_at(node, {"spec", "taints"})) before = *there;
+  JsonArray taints = before;
+  for (const Supply supply : kSupplies) {
+    const std::string_view key = pressure_taint(supply);
+    const auto is_it = [&](const Json& taint) { return text_at(taint, {"key"}) == key; };
+    const bool is_there = std::ranges::any_of(taints, is_it);
+    if (is_there && !pressure_[supply]) {
+      const auto rest = std::ranges::remove_if(taints, is_it);
+      taints.erase(rest.begin(), rest.end());
+    }
+    if (!is_there && pressure_[supply])
+      taints.push_back(JsonObject{{"key", key}, {"effect", "NoSchedule"}});
+  }
+  if (model::is_same(taints, before)) return;
+  // With the version that was read: whoever taints it meanwhile is not overwritten.
+  const JsonObject patch{
+      {"metadata", JsonObject{{"resourceVersion", model::resource_version_of(node)}}},
+      {"spec", JsonObject{{"taints", taints.empty() ? Json(nullptr) : Json(std::move(taints))}}}};
+  client_.patch(client::kNodes, "", options_.facts.name, client::PatchKind::merge, patch);
+}
+
 void NodeReporter::renew_lease() {
+  renewed_ = clock_.now();
   const std::string& name = options_.facts.name;
   const std::string now = format_rfc3339(clock_.now(), 6);
   JsonObject spec{{"holderIdentity", name},

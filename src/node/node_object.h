@@ -11,6 +11,7 @@
 #include "client/client.h"
 #include "image/image.h"
 #include "model/json.h"
+#include "node/pressure.h"
 
 namespace hearth::node {
 
@@ -37,23 +38,17 @@ struct NodeFacts {
 // Of this machine. Disks are those that `state_dir` is on.
 NodeFacts read_node_facts(const std::string& state_dir);
 
-// What is short right now.
-struct NodePressure {
-  bool memory = false;
-  bool disk = false;
-  bool processes = false;
-
-  bool operator==(const NodePressure&) const = default;
-};
-NodePressure read_node_pressure(const std::string& state_dir);
-
 // Pure. Conditions keep their transition times where they are as in `before` (the Node, or null).
 Json node_status(const NodeFacts& facts, const NodePressure& pressure,
                  const std::vector<image::Image>& images, const Json& before, Time now);
 
 struct NodeReporterOptions {
-  std::string state_dir;
   NodeFacts facts;
+  // Asked every `look_period`; what it says is told at once. None: nothing is ever short.
+  std::function<NodePressure()> pressure;
+  Duration look_period = std::chrono::seconds(2);
+  // Whether what is short becomes a taint. Not where a cluster's controllers do that.
+  bool taints = false;
   Duration lease_life = std::chrono::seconds(40);
   Duration lease_period = std::chrono::seconds(10);
   // At most this long without a word, even if nothing changed.
@@ -76,18 +71,21 @@ class NodeReporter {
   // Idempotent.
   void stop();
 
-  // One turn of what the thread does.
+  // What the thread does now and then.
   void renew_lease();
   void report();
 
  private:
   void run(const std::stop_token& stop);
   Json ensure_node();
+  void keep_taints(const Json& node);
 
   client::Client& client_;
   const Clock& clock_;
   const NodeReporterOptions options_;
   Time reported_;
+  Time renewed_;
+  NodePressure pressure_;
   Json last_status_;
   std::jthread thread_;
 };

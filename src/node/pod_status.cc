@@ -171,6 +171,11 @@ JsonArray make_conditions(const Json& pod, const Pod& known, std::string_view ph
   set_condition(conditions, "Ready", pod_ready(pod, containers), moment);
   set_condition(conditions, "ContainersReady", containers, moment);
   set_condition(conditions, "PodScheduled", {}, moment);
+  if (known.failure == kEvicted)
+    set_condition(
+        conditions, "DisruptionTarget",
+        {.status = "True", .reason = "TerminationByKubelet", .message = known.failure_message},
+        moment);
   const bool was_paused = std::ranges::any_of(conditions, [](const Json& one) {
     return model::text_at(one, {"type"}) == model::kPausedCondition;
   });

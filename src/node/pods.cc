@@ -43,13 +43,7 @@ reconcile::Next Pods::reconcile(const model::Key& key) {
 
 std::shared_ptr<Keeper> Pods::keeper_for(const client::Object& pod) {
   const model::Key key = model::key_of(*pod);
-  const auto find = [&] {
-    return keepers_.with([&](auto& keepers) {
-      const auto found = keepers.find(key);
-      return found == keepers.end() ? nullptr : found->second;
-    });
-  };
-  std::shared_ptr<Keeper> keeper = find();
+  std::shared_ptr<Keeper> keeper = find_keeper(key);
   if (keeper && keeper->uid() == model::uid_of(*pod)) return keeper;
   if (keeper) let_go(key);  // of another pod that had this name
   const auto sandboxes = found_.with([&](Found& found) {
@@ -61,11 +55,20 @@ std::shared_ptr<Keeper> Pods::keeper_for(const client::Object& pod) {
   return keeper;
 }
 
-void Pods::let_go(const model::Key& key) {
-  const std::shared_ptr<Keeper> keeper = keepers_.with([&](auto& keepers) {
+std::shared_ptr<Keeper> Pods::find_keeper(const model::Key& key) const {
+  return keepers_.with([&](const auto& keepers) {
     const auto found = keepers.find(key);
     return found == keepers.end() ? nullptr : found->second;
   });
+}
+
+void Pods::evict(const Json& pod, const std::string& message) {
+  const std::shared_ptr<Keeper> keeper = find_keeper(model::key_of(pod));
+  if (keeper && keeper->uid() == model::uid_of(pod)) keeper->evict(message);
+}
+
+void Pods::let_go(const model::Key& key) {
+  const std::shared_ptr<Keeper> keeper = find_keeper(key);
   if (!keeper) return;
   keeper->clear_away();
   keepers_.with([&](auto& keepers) { keepers.erase(key); });

@@ -23,10 +23,14 @@ class Pods final : public reconcile::Reconciler {
 
   reconcile::Next reconcile(const model::Key& key) override;
 
+  // See Keeper::evict. Any thread; a pod that is not known is left alone.
+  void evict(const Json& pod, const std::string& message);
+
  private:
   using Found = std::map<std::string, std::vector<runtime::Sandbox>, std::less<>>;  // by uid
 
   std::shared_ptr<Keeper> keeper_for(const client::Object& pod);
+  std::shared_ptr<Keeper> find_keeper(const model::Key& key) const;
   void let_go(const model::Key& key);
 
   Tools& tools_;

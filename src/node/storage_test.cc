@@ -258,7 +258,6 @@ TEST(NodeObject, IsMadeKeptAndMissed) {
   apiserver::TestServer server;
   ManualClock clock;
   NodeReporterOptions options;
-  options.state_dir = "/";
   options.facts = read_node_facts("/");
   options.facts.name = "here";
   options.facts.address = "192.0.2.1";
@@ -285,6 +284,40 @@ TEST(NodeObject, IsMadeKeptAndMissed) {
   server.client().remove(client::kNodes, "", "here");
   reporter.report();
   EXPECT_TRUE(model::is_condition_true(server.client().get(client::kNodes, "", "here"), "Ready"));
+}
+
+TEST(NodeObject, WhatIsShortKeepsPodsAway) {
+  apiserver::TestServer server;
+  ManualClock clock;
+  NodePressure pressure;
+  NodeReporterOptions options;
+  options.facts.name = "here";
+  options.pressure = [&] { return pressure; };
+  options.taints = true;
+  const auto node = [&] { return server.client().get(client::kNodes, "", "here"); };
+  const auto taints = [&] {
+    const Json now = node();
+    const Json* all = model::find(now, {"spec", "taints"});
+    return all == nullptr ? std::string("none") : model::to_text(*all);
+  };
+  const auto report = [&] {
+    NodeReporter reporter(server.client(), clock, options);
+    reporter.start();
+  };
+  report();
+  EXPECT_EQ(taints(), "none");
+  server.client().patch(client::kNodes, "", "here", client::PatchKind::merge,
+                        json(R"({"spec":{"taints":[{"key":"mine","effect":"NoExecute"}]}})"));
+  pressure[Supply::memory] = true;
+  report();
+  EXPECT_TRUE(model::is_condition_true(node(), "MemoryPressure"));
+  EXPECT_FALSE(model::is_condition_true(node(), "DiskPressure"));
+  EXPECT_EQ(taints(), R"([{"key":"mine","effect":"NoExecute"},)"
+                      R"({"key":"node.kubernetes.io/memory-pressure","effect":"NoSchedule"}])");
+  pressure = {};
+  report();
+  EXPECT_FALSE(model::is_condition_true(node(), "MemoryPressure"));
+  EXPECT_EQ(taints(), R"([{"key":"mine","effect":"NoExecute"}])");
 }
 
 TEST(NodeObject, ItsLeaseIsRenewed) {
