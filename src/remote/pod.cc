@@ -172,6 +172,9 @@ std::string waiting_reason(const Json& pod, std::string_view name) {
   const Json* status = find_status(pod, name);
   if (status == nullptr) return "ContainerCreating";
   const std::string_view reason = model::text_at(*status, {"state", "waiting", "reason"});
+  // A kubelet's own words for these.
+  if (reason == "ErrImagePull") return "image can't be pulled";
+  if (reason == "ImagePullBackOff") return "trying and failing to pull image";
   return std::string(reason.empty() ? "ContainerCreating" : reason);
 }
 

@@ -35,6 +35,8 @@ TEST_F(RemoteTest, WordsOfRefusal) {
       {kHomeless, "/portforward", 400, "pod p1 does not have a host assigned"},
       {kTwo, "/log?container=side", 400,
        "container \"side\" in pod \"p1\" is waiting to start: ContainerCreating"},
+      {kWithoutImage, "/log", 400,
+       "container \"main\" in pod \"p1\" is waiting to start: trying and failing to pull image"},
       {kPod, "/log?tailLines=-1", 422,
        "PodLogOptions \"p1\" is invalid: tailLines: Invalid value: -1: must be greater than or "
        "equal to 0"},

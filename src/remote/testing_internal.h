@@ -35,6 +35,10 @@ inline constexpr std::string_view kPod = R"({
 inline constexpr std::string_view kTwo = R"({
   "metadata": {"name": "p1"},
   "spec": {"nodeName": "n", "containers": [{"name": "main"}, {"name": "side"}]}})";
+inline constexpr std::string_view kWithoutImage = R"({
+  "metadata": {"name": "p1"}, "spec": {"nodeName": "n", "containers": [{"name": "main"}]},
+  "status": {"containerStatuses": [
+    {"name": "main", "state": {"waiting": {"reason": "ImagePullBackOff"}}}]}})";
 inline constexpr std::string_view kHomeless = R"({
   "metadata": {"name": "p1"}, "spec": {"containers": [{"name": "main"}]}})";
 
