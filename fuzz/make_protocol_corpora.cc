@@ -38,6 +38,12 @@ void write_guest(const Corpus& corpus) {
   exec.restart = Restart::on_failure;
   corpus.add("hello", 0, encode(Request(HelloRequest{})));
   corpus.add("exec", 0, encode(Request(exec)));
+  ExecRequest sudo{
+      .command = {"id"}, .environment = {"PATH=/bin"}, .directory = "/", .user = "0:0"};
+  sudo.terminal = true;
+  sudo.rows = 24;
+  sudo.columns = 80;
+  corpus.add("sudo", 0, encode(Request(sudo)));
   corpus.add("signal", 0, encode(Request(SignalRequest{.signal = 15})));
   corpus.add("log", 0, encode(Request(LogRequest{.follow = true, .keep = true, .from = 7})));
   corpus.add("stop", 0, encode(Request(StopRequest{.grace_milliseconds = 500})));
@@ -54,6 +60,7 @@ void write_guest(const Corpus& corpus) {
   assignment.cpus = {0, 1};
   assignment.ulimits = {{.resource = RLIMIT_NOFILE, .soft = 7, .hard = 9}};
   assignment.disk = true;
+  assignment.sudoers = {"user"};
   assignment.read_only_root = true;
   assignment.attachments = {{.target = "/data"}, {.target = "/key", .folder = false}};
   corpus.add("assignment", 2, encode(assignment));
@@ -69,6 +76,7 @@ runtime::SandboxSpec some_spec() {
   spec.read_only_root = true;
   spec.hostname = "pod";
   spec.joins = "first";
+  spec.sudoers = {"user"};
   spec.network.emplace();
   spec.mounts = {{.source = "cache", .target = "/cache"}};
   spec.mounts.push_back({.kind = runtime::MountKind::tree, .target = "/etc/app"});

@@ -17,6 +17,7 @@
 #include "doors.h"
 #include "guest/contained.h"
 #include "guest/nursery.h"
+#include "sudo/sudo.h"
 
 namespace {
 
@@ -48,6 +49,10 @@ int run_verb(std::string_view verb, std::span<const std::string_view> words) {
 
 int main(int argc, char** argv) {
   using namespace hearth;
+  const std::string_view name = argc > 0 ? argv[0] : "";
+  // Inside it has a second name (guest/sudo_door.h).
+  if (name.substr(name.rfind('/') + 1) == "sudo")
+    return sudo::run({argv + 1, static_cast<std::size_t>(argc - 1)});
   const std::vector<std::string_view> words(argv + 1, argv + argc);
   const std::string_view verb = words.empty() ? std::string_view() : words.front();
   if (words.size() == 1 && verb == "--version") {

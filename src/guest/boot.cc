@@ -69,7 +69,7 @@ std::string encode(const Assignment& assignment) {
   for (const Attachment& one : assignment.attachments) out.text(one.target).boolean(one.folder);
   out.text(assignment.hosts).text(assignment.resolv_conf);
   put(out, assignment.surfaces);
-  out.text(assignment.token).boolean(assignment.client);
+  out.text(assignment.token).texts(assignment.sudoers).boolean(assignment.client);
   return std::move(out).take();
 }
 
@@ -105,6 +105,7 @@ Assignment parse_assignment(std::string_view bytes) {
     assignment.resolv_conf = in.text();
     assignment.surfaces = read_surface_ports(in);
     assignment.token = in.text();
+    assignment.sudoers = in.texts();
     assignment.client = in.boolean();
     return assignment;
   });

@@ -79,6 +79,7 @@ struct Assignment {
   std::string resolv_conf;            //
   std::vector<SurfacePort> surfaces;  // that listen in the sandbox's network
   std::string token;                  // that they ask for; empty: none
+  std::vector<std::string> sudoers;   // see sudo_door.h; empty: there is no sudo
   bool client = false;
 };
 

@@ -1,5 +1,7 @@
 #include "guest/command_line.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <map>
 
@@ -61,7 +63,7 @@ SpawnPlan plan_command(const ExecRequest& request, const CommandDefaults& defaul
   plan.uid = user.uid;
   plan.gid = user.gid;
   plan.groups = user.groups;
-  plan.terminal = request.terminal;
+  if (request.terminal) plan.terminal = STDIN_FILENO;
   plan.limits = defaults.limits;
   return plan;
 }

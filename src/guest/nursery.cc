@@ -17,6 +17,7 @@
 #include "guest/confine.h"
 #include "guest/server.h"
 #include "guest/stage.h"
+#include "guest/sudo_door.h"
 #include "linux/capabilities.h"
 #include "linux/clone.h"
 
@@ -133,6 +134,8 @@ class Shell {
     options.stage = std::move(stage);
     options.limits = assignment.ulimits;
     options.doors = make_doors(assignment.surfaces);
+    if (!assignment.sudoers.empty()) options.sudo_door = open_sudo_door();
+    options.sudoers = assignment.sudoers;
     options.open_doors = open_doors_;
     Core core({.environment = assignment.environment,
                .user = assignment.user,
@@ -172,6 +175,7 @@ class Shell {
     name_host({.hostname = assignment.hostname,
                .hosts = assignment.hosts,
                .resolv_conf = assignment.resolv_conf});
+    if (!assignment.sudoers.empty()) link_sudo();
     if (assignment.read_only_root) make_root_read_only(assignment);
     confine(capabilities(), config_.closing_filter);
     return stage;

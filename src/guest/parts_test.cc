@@ -232,6 +232,7 @@ TEST(Boot, MessagesAreReadAsTheyWereWritten) {
   assignment.resolv_conf = "nameserver";
   assignment.surfaces = {{.surface = Surface::sandboxd, .port = 80}};
   assignment.token = "secret";
+  assignment.sudoers = {"user", "admin"};
   assignment.disk = true;
   assignment.read_only_root = true;
   const Assignment read = parse_assignment(encode(assignment));
@@ -242,6 +243,7 @@ TEST(Boot, MessagesAreReadAsTheyWereWritten) {
   EXPECT_FALSE(read.attachments.at(0).folder);
   EXPECT_EQ(read.resolv_conf, "nameserver");
   EXPECT_EQ(read.surfaces, assignment.surfaces);
+  EXPECT_EQ(read.sudoers, assignment.sudoers);
   EXPECT_EQ(read.token, "secret");
   EXPECT_TRUE(read.disk);
   EXPECT_TRUE(read.read_only_root);

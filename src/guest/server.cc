@@ -45,7 +45,8 @@ Server::Server(ServerOptions options, Core& core, Spawner& spawner)
   if (options_.boot) watch(options_.boot.fd(), tag_of(Tag::boot), EPOLLIN);
   watch(core_.fd(), tag_of(Tag::core), EPOLLIN);
   for (const Door& door : options_.doors) watch(door.listen.get(), tag_of(Tag::door), EPOLLIN);
-  if (options_.first_client) add_client(std::move(options_.first_client), /*outer=*/true);
+  if (options_.sudo_door) watch(options_.sudo_door.get(), tag_of(Tag::sudo), EPOLLIN);
+  if (options_.first_client) add_client(std::move(options_.first_client), Origin::outside);
   if (options_.command) start_command(std::move(*options_.command));
 }
 
@@ -98,10 +99,12 @@ void Server::handle_event(std::uint64_t tag, std::uint32_t events) {
       if (read_output(id)) feed_log_readers();
       return;
     case Tag::core:
-      while (auto arrival = core_.take_arrival()) add_client(std::move(*arrival), /*outer=*/false);
+      while (auto arrival = core_.take_arrival()) add_client(std::move(*arrival), Origin::surface);
       return;
     case Tag::door:
       return open_doors();
+    case Tag::sudo:
+      return accept_sudoers();
     case Tag::client:
       break;
   }
@@ -121,7 +124,7 @@ void Server::accept_clients() {
   while (outer_clients_ < kMaxClients) {
     auto channel = linux::try_accept(options_.listen.get());
     if (!channel) return;
-    add_client(std::move(*channel), /*outer=*/true);
+    add_client(std::move(*channel), Origin::outside);
   }
   // Full: stop looking until somebody leaves.
   watch_for_clients(false);
@@ -132,14 +135,15 @@ void Server::watch_for_clients(bool wanted) {
   watch(options_.listen.get(), tag_of(Tag::listen), wanted ? EPOLLIN : 0U, /*modify=*/true);
 }
 
-void Server::add_client(linux::Channel channel, bool outer) {
+Server::Client& Server::add_client(linux::Channel channel, Origin origin) {
   auto client = std::make_unique<Client>();
-  client->outer = outer;
-  if (outer) ++outer_clients_;
+  client->origin = origin;
+  if (origin == Origin::outside) ++outer_clients_;
+  if (origin == Origin::sudo) ++sudo_clients_;
   client->id = next_client_++;
   client->channel = std::move(channel);
   watch(client->channel.fd(), tag_of(Tag::client, client->id), EPOLLIN);
-  clients_.emplace(client->id, std::move(client));
+  return *clients_.emplace(next_client_ - 1, std::move(client)).first->second;
 }
 
 void Server::open_doors() {
@@ -153,7 +157,9 @@ void Server::drop_client(std::uint64_t id) {
   if (found == clients_.end()) return;
   const pid_t command = found->second->command;
   unwatch(found->second->channel.fd());
-  if (found->second->outer) --outer_clients_;
+  const Origin origin = found->second->origin;
+  if (origin == Origin::outside) --outer_clients_;
+  if (origin == Origin::sudo) --sudo_clients_;
   clients_.erase(found);
   if (id == keeper_) {
     keeper_ = 0;
@@ -167,6 +173,7 @@ void Server::drop_client(std::uint64_t id) {
     if (pending.client == id) pending.client = 0;
   }
   watch_for_clients(true);
+  if (origin == Origin::sudo) watch(options_.sudo_door.get(), tag_of(Tag::sudo), EPOLLIN, true);
 }
 
 void Server::read_client(Client& client) {
@@ -189,6 +196,7 @@ void Server::read_client(Client& client) {
 }
 
 void Server::handle_request(Client& client, linux::Message message) {
+  if (client.origin == Origin::sudo) return handle_sudo(client, std::move(message));
   const Request request = parse_request(message.bytes);
   if (std::holds_alternative<HelloRequest>(request)) {
     return reply(client, Hello{.protocol = kProtocolVersion, .version = HEARTH_VERSION},

@@ -41,6 +41,7 @@ class Server {
   const Outcome& outcome() const { return outcome_; }
 
  private:
+  enum class Origin : std::uint8_t { outside, surface, sudo };
   struct Client;
   struct Command;
   struct Lasting;
@@ -50,7 +51,11 @@ class Server {
 
   void handle_event(std::uint64_t tag, std::uint32_t events);
   void accept_clients();
-  void add_client(linux::Channel channel, bool outer);
+  Client& add_client(linux::Channel channel, Origin origin);
+  void accept_sudoers();
+  void admit_sudoer(linux::Channel channel);
+  void handle_sudo(Client& client, linux::Message message);
+  void begin_sudo(Client& client, const ExecRequest& request, std::vector<linux::Fd> fds);
   void open_doors();
   void read_client(Client& client);
   void handle_request(Client& client, linux::Message message);
@@ -119,6 +124,7 @@ class Server {
   std::map<std::uint64_t, std::unique_ptr<Client>> clients_;
   std::uint64_t next_client_ = 1;
   std::size_t outer_clients_ = 0;  // of these
+  std::size_t sudo_clients_ = 0;   // and of these
   std::map<pid_t, Command> commands_;
   std::unique_ptr<MainCommand> main_;  // once it was asked for
   bool ends_with_main_ = false;

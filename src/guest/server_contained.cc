@@ -1,5 +1,6 @@
 // The server in a container that somebody else made: its command, and the signals that are for it.
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -27,7 +28,7 @@ void Server::start_command(ContainerCommand command) {
                                                 .user = settings.user,
                                                 .directory = settings.directory,
                                                 .limits = options_.limits});
-  pending.plan.terminal = command.terminal;
+  if (command.terminal) pending.plan.terminal = STDIN_FILENO;
   pending.stdio = std::move(command.stdio);
   pending.detached = true;
   pending.main = true;

@@ -18,7 +18,8 @@ enum class Tag : std::uint64_t {
   client = 5,
   output = 6,
   core = 7,
-  door = 8
+  door = 8,
+  sudo = 9
 };
 constexpr std::uint64_t tag_of(Tag kind, std::uint64_t id = 0) {
   return static_cast<std::uint64_t>(kind) << kKindShift | id;
@@ -44,7 +45,7 @@ inline constexpr Duration kSpawnPatience = std::chrono::seconds(10);
 struct Server::Client {
   std::uint64_t id = 0;
   linux::Channel channel;
-  bool outer = true;        // it came from outside, not from a surface
+  Origin origin = Origin::outside;
   pid_t command = 0;        // that runs for it, or 0
   bool awaits_end = false;  // of the main command
   bool spawning = false;    // its command is being born

@@ -27,6 +27,8 @@ struct ServerOptions {
   linux::Fd stage;                           // handed to whoever says hello (stage.h); or none
   std::vector<Door> doors;                   // of surfaces; closed until somebody knocks
   OpenDoors open_doors;                      // with them
+  linux::Fd sudo_door;                       // or none (sudo_door.h)
+  std::vector<std::string> sudoers;          // who may come through it, besides root
   std::optional<ContainerCommand> command;   // started first; its end is the server's
   // That are passed on to that command. Without one they end everything here.
   std::vector<int> signals;

@@ -126,10 +126,13 @@ void be_born(void* argument) {
   sigset_t none;
   sigemptyset(&none);
   if (::setsid() < 0 || !move_stdio(birth)) fail_at(SpawnStep::set_up);
-  if (plan.terminal && ::ioctl(0, TIOCSCTTY, 0) != 0) fail_at(SpawnStep::set_up);
+  if (plan.terminal && ::ioctl(*plan.terminal, TIOCSCTTY, 0) != 0) fail_at(SpawnStep::set_up);
+  if (plan.as_root && ::chdir(plan.directory.c_str()) != 0) fail_at(SpawnStep::directory);
   if (!be_user(plan)) fail_at(SpawnStep::user);
-  if (::chdir(plan.directory.c_str()) != 0 && !(plan.or_root && ::chdir("/") == 0))
+  if (!plan.as_root && ::chdir(plan.directory.c_str()) != 0 &&
+      !(plan.or_root && ::chdir("/") == 0)) {
     fail_at(SpawnStep::directory);
+  }
   // Last: they are the program's, not for what comes before it.
   if (!set_limits(plan)) fail_at(SpawnStep::set_up);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);

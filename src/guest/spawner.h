@@ -34,10 +34,12 @@ struct SpawnPlan {
   std::vector<std::string> environment;  // complete
   std::string directory;
   bool or_root = false;  // start in / where there is no such directory
+  bool as_root = false;  // enter it with root's rights, whoever the user is
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::vector<std::uint32_t> groups;
-  bool terminal = false;                     // stdin is a terminal and becomes the controlling one
+  // This descriptor of the command is a terminal, which becomes the controlling one.
+  std::optional<int> terminal;
   std::vector<linux::ResourceLimit> limits;  // none above those that this process has
 };
 

@@ -48,11 +48,10 @@ std::optional<User> parse_passwd_line(std::string_view line) {
   const auto uid = parse_id(fields[2]);
   const auto gid = parse_id(fields[3]);
   if (!uid || !gid) return std::nullopt;
-  return User{.uid = *uid,
-              .gid = *gid,
-              .groups = {},
-              .name = std::string(fields[0]),
-              .home = std::string(fields[5].empty() ? "/" : fields[5])};
+  User user{.uid = *uid, .gid = *gid, .groups = {}, .name = std::string(fields[0])};
+  if (!fields[5].empty()) user.home = fields[5];
+  if (fields.size() > 6 && !fields[6].empty()) user.shell = fields[6];
+  return user;
 }
 
 std::optional<User> look_up(std::string_view passwd, std::string_view wanted) {

@@ -14,6 +14,7 @@ struct User {
   std::vector<std::uint32_t> groups;  // all of them, gid included
   std::string name;                   // empty for a bare uid
   std::string home = "/";
+  std::string shell = "/bin/sh";
 };
 
 // `wanted` is a name, a uid, or either with ":group" behind it. A uid that the files do not list is

@@ -53,6 +53,8 @@ inline constexpr std::string_view kEgressAnnotation = "hearth.dev/egress";
 
 // Which of them listen: "envd,runtime-api=9000", or "none".
 inline constexpr std::string_view kSurfacesAnnotation = "hearth.dev/surfaces";
+// Who may use `sudo` inside: names, separated by commas.
+inline constexpr std::string_view kSudoAnnotation = "hearth.dev/sudo";
 // On a cluster where pods are given a guest, also on the Sandbox itself: "off" leaves one alone.
 inline constexpr std::string_view kGuestAnnotation = "hearth.dev/guest";
 

@@ -53,6 +53,24 @@ std::vector<guest::SurfacePort> plan_surfaces(const PlanInput& input, bool runs_
   return runs_something ? std::vector<guest::SurfacePort>() : guest::every_surface();
 }
 
+// Whoever says that nobody in a container gains privileges means this way, too.
+std::vector<std::string> plan_sudoers(const PlanInput& input) {
+  const Json* escalation =
+      model::find(input.container, {"securityContext", "allowPrivilegeEscalation"});
+  if (escalation && escalation->is_bool() && !escalation->get_bool()) return {};
+  std::vector<std::string> sudoers;
+  std::string_view names = model::annotation_of(input.pod, model::kSudoAnnotation);
+  while (!names.empty()) {
+    const std::size_t comma = std::min(names.find(','), names.size());
+    std::string_view name = names.substr(0, comma);
+    while (name.starts_with(' ')) name.remove_prefix(1);
+    while (name.ends_with(' ')) name.remove_suffix(1);
+    if (!name.empty()) sudoers.emplace_back(name);
+    names.remove_prefix(std::min(comma + 1, names.size()));
+  }
+  return sudoers;
+}
+
 // Those that hold the address come with the command, when it is known.
 void put_variables(ContainerPlan& plan, const Variables& variables) {
   for (const auto& [name, value] : variables) {
@@ -126,6 +144,7 @@ ContainerPlan Planner::plan(const Json& pod, const Json& container, const image:
   if (asked && !fits) plan.sandbox.disk_on = runtime::DiskPlace::disk;
   if (state_->options.has_network) plan.sandbox.network = pod_policy(pod);
   plan.sandbox.surfaces = plan_surfaces(input, !plan.command.command.empty());
+  plan.sandbox.sudoers = plan_sudoers(input);
   plan.sandbox.mounts = plan_mounts(input, identity, variables);
   return plan;
 }

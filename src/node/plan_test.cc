@@ -234,6 +234,19 @@ TEST_F(Plan, SurfacesListenWhereNothingElseRuns) {
   EXPECT_THROW(chosen("envd=0"), Error);
 }
 
+TEST_F(Plan, SudoIsForThoseWhoAreNamed) {
+  using Names = std::vector<std::string>;
+  const std::string named = R"({"hearth.dev/sudo":"user, admin,"})";
+
+  EXPECT_TRUE(plan_of("").sandbox.sudoers.empty());
+  EXPECT_EQ(plan(pod("", "", named)).sandbox.sudoers, (Names{"user", "admin"}));
+  EXPECT_EQ(plan(pod(R"(,"securityContext":{"allowPrivilegeEscalation":true})", "", named))
+                .sandbox.sudoers,
+            (Names{"user", "admin"}));
+  EXPECT_TRUE(plan(pod(R"(,"securityContext":{"allowPrivilegeEscalation":false})", "", named))
+                  .sandbox.sudoers.empty());
+}
+
 TEST_F(Plan, FilesOfObjects) {
   make(client::kConfigMaps, R"({"apiVersion":"v1","kind":"ConfigMap",
       "metadata":{"name":"c","namespace":"default"},"data":{"a":"1","b":"2"},

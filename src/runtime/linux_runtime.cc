@@ -13,6 +13,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/on_failure.h"
+#include "guest/sudo_door.h"
 #include "linux/block_device.h"
 #include "linux/files.h"
 #include "linux/mounts.h"
@@ -53,6 +54,13 @@ std::vector<linux::Fd> clone_layers(const std::vector<std::string>& paths, int m
     linux::set_mount_idmap(mounts.back().get(), mapping_fd, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV);
   }
   return mounts;
+}
+
+// For everybody to execute, who may gain nothing by it.
+linux::Fd clone_program(int program_fd) {
+  linux::Fd mount = linux::clone_mount(fmt::format("/proc/self/fd/{}", program_fd));
+  linux::set_mount_flags(mount.get(), MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+  return mount;
 }
 
 const std::string& first_of(const std::string& one, const std::string& other,
@@ -235,6 +243,12 @@ linux::Channel LinuxRuntime::dress(Shell& shell, const SandboxSpec& spec,
   Facts::Mounts facts = facts_.mounts_for(spec.limits);
   assignment.attachments = std::move(facts.attachments);
   add(std::move(facts.fds));
+  if (!spec.sudoers.empty()) {
+    assignment.sudoers = spec.sudoers;
+    // Before volumes: one that is mounted there counts.
+    assignment.attachments.push_back({.target = guest::kSudoPath, .folder = false});
+    mounts.push_back(clone_program(guest_program_.get()));
+  }
   PreparedMounts prepared = volumes_.prepare(
       spec.mounts,
       {.ids = ids_of_slot(shell.id_slot), .mapping_fd = mapping, .folder_fd = shell.folder.get()});

@@ -186,6 +186,7 @@ class LinuxRuntime final : public Runtime {
   LogKeeper logs_;
   Facts facts_;
   std::unique_ptr<network::Network> network_;  // or none
+  linux::Fd guest_program_;                    // O_PATH: what sandboxes have as sudo
   Nurseries nurseries_;
   ShellMaker shells_;
   Guarded<Entries> entries_;

@@ -84,6 +84,7 @@ LinuxRuntime::LinuxRuntime(const LinuxRuntimeOptions& options, linux::CgroupTree
       logs_(logs_folder_.get(), sandboxes_.get()),
       facts_(facts_folder_.get()),
       network_(make_network(options)),
+      guest_program_(linux::open_file(options.guest_program, O_PATH)),
       nurseries_(linux::make_sealed_program(options.guest_program), nursery_config(cgroups_),
                  nursery_count()),
       shells_({.sandboxes_fd = sandboxes_.get(),

@@ -111,6 +111,9 @@ struct SandboxSpec {
   std::vector<MountSpec> mounts;
   std::vector<guest::SurfacePort> surfaces;  // that listen inside
   std::string token;                         // that they ask for; empty: none
+  // By name, who may have commands run as anybody inside, with `sudo`; those that its files do not
+  // list are passed over. Root may too. Empty: there is no sudo.
+  std::vector<std::string> sudoers;
   LogLimits log;
   // Goes when the connection that asked for it closes: whoever is killed leaves nothing behind.
   bool ends_with_client = false;

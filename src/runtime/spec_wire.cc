@@ -146,7 +146,7 @@ void put(wire::Writer& out, const SandboxSpec& spec) {
   out.text(spec.token);
   out.boolean(spec.ends_with_client);
   put(out, spec.log);
-  out.text(spec.hostname).text(spec.joins);
+  out.text(spec.hostname).text(spec.joins).texts(spec.sudoers);
 }
 
 SandboxSpec read_spec(wire::Reader& in) {
@@ -168,6 +168,7 @@ SandboxSpec read_spec(wire::Reader& in) {
   spec.log = read_log_limits(in);
   spec.hostname = in.text();
   spec.joins = in.text();
+  spec.sudoers = in.texts();
   return spec;
 }
 

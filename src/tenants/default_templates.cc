@@ -24,6 +24,8 @@ using model::JsonObject;
 constexpr std::string_view kOursAnnotation = "hearth.dev/made-by-hearth";
 // Where commands of the image `host` run as: its account `user`, as in E2B's own templates.
 constexpr int kUser = 1000;
+// Who may become root there: whom agents expect to be, where the image has him.
+constexpr std::string_view kSudoer = "user";
 
 struct Kind {
   std::string_view name;
@@ -60,7 +62,8 @@ JsonObject metadata(std::string_view name) {
 Json template_object(const Kind& kind, const std::string& image) {
   JsonObject meta = metadata(kind.name);
   meta["labels"] = JsonObject{{model::kPublicLabel, "true"}};
-  const JsonObject pod_meta{{"annotations", JsonObject{{"hearth.dev/surfaces", kind.surfaces}}}};
+  const JsonObject pod_meta{{"annotations", JsonObject{{model::kSurfacesAnnotation, kind.surfaces},
+                                                       {model::kSudoAnnotation, kSudoer}}}};
   return JsonObject{
       {"apiVersion", client::kSandboxTemplates.api_version()},
       {"kind", "SandboxTemplate"},

@@ -42,6 +42,9 @@ TEST_F(DefaultTemplatesTest, AreThereAfterTheFirstStart) {
       model::text_at(find_template("code-interpreter-v1"),
                      {"spec", "podTemplate", "metadata", "annotations", "hearth.dev/surfaces"}),
       "envd,code");
+  EXPECT_EQ(
+      model::text_at(base, {"spec", "podTemplate", "metadata", "annotations", "hearth.dev/sudo"}),
+      "user");
   EXPECT_EQ(replicas("base"), 8);
   EXPECT_EQ(replicas("code-interpreter-v1"), 2);
   const auto pool = client_.get(client::kSandboxWarmPools, "default", "base");

@@ -69,6 +69,17 @@ describe('inside', () => {
     assert.match(output, /33 99/)
   })
 
+  test('sudo', async () => {
+    assert.equal((await box.commands.run('sudo id -u')).stdout, '0\n')
+    assert.equal((await box.commands.run('echo in | sudo cat')).stdout, 'in\n')
+    await assert.rejects(box.commands.run("sudo sh -c 'exit 7'"), (error) => error instanceof CommandExitError && error.exitCode === 7)
+    const handle = await box.commands.run('sudo sleep 4715', { background: true })
+    const count = async () => (await box.commands.run("pgrep -fc '^sleep 4715' || true")).stdout
+    await eventually(async () => (await count()) === '1\n')
+    assert.equal(await handle.kill(), true)
+    await eventually(async () => (await count()) === '0\n')
+  })
+
   test('files', async () => {
     await box.files.write('a/b.txt', 'héllo')
     assert.equal(await box.files.read('/home/user/a/b.txt'), 'héllo')

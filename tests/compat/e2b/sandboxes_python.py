@@ -98,6 +98,40 @@ class Commands(Shared):
             self.box.commands.run("sleep 61", timeout=0.5)
         self.assertEqual(self.box.commands.run("pgrep -fc '^sleep 61' || true").stdout, "0\n")
 
+    def test_sudo(self):
+        run = self.box.commands.run
+        self.assertEqual(run("sudo id -u").stdout, "0\n")
+        self.assertEqual(run("echo kept | sudo tee /etc/made-by-sudo; stat -c %U /etc/made-by-sudo").stdout, "kept\nroot\n")
+        self.assertEqual(run("cd /tmp && sudo -u nobody sh -c 'pwd; id -un'").stdout, "/tmp\nnobody\n")
+        with self.assertRaises(CommandExitException) as caught:
+            run("sudo sh -c 'echo why >&2; exit 7'")
+        self.assertEqual((caught.exception.exit_code, caught.exception.stderr), (7, "why\n"))
+        handle = run("sudo sleep 4713", background=True)
+        eventually(lambda: run("pgrep -fc '^sleep 4713' || true").stdout == "1\n")
+        self.assertTrue(handle.kill())
+        eventually(lambda: run("pgrep -fc '^sleep 4713' || true").stdout == "0\n")
+        with self.assertRaises(TimeoutException):
+            run("sudo sleep 4714", timeout=0.5)
+        eventually(lambda: run("pgrep -fc '^sleep 4714' || true").stdout == "0\n")
+
+    def test_sudo_on_a_terminal(self):
+        output = bytearray()
+        steps = [(b"$ ", b"sudo -i\n"), (b"# ", b"stty size; echo I am $(id -un)\n"), (b"I am root", b"exit 5\n"), (b"$ ", b"exit $?\n")]
+        handle = self.box.pty.create(PtySize(rows=24, cols=80), timeout=20)
+        self.box.pty.resize(handle.pid, PtySize(rows=33, cols=99))
+
+        def heard(data, seen=bytearray()):
+            output.extend(data)
+            seen.extend(data)
+            if steps and steps[0][0] in seen:
+                seen.clear()
+                self.box.pty.send_stdin(handle.pid, steps.pop(0)[1])
+
+        with self.assertRaises(CommandExitException) as caught:
+            handle.wait(on_pty=heard)
+        self.assertEqual(caught.exception.exit_code, 5, output)
+        self.assertIn(b"33 99\r\nI am root\r\n", output)
+
     def test_terminal(self):
         output = bytearray()
         handle = self.box.pty.create(PtySize(rows=24, cols=80), timeout=20, envs={"OWN": "mine"})
