@@ -100,9 +100,12 @@ Json make_template(const TemplateCreateOptions& options, const std::string& ns) 
       model::JsonArray{container_of(options)};
   if (options.is_public)
     model::make_object_at(object, {"metadata", "labels"})[model::kPublicLabel] = "true";
-  if (!options.surfaces.empty())
-    model::make_object_at(object, {"spec", "podTemplate", "metadata",
-                                   "annotations"})["hearth.dev/surfaces"] = options.surfaces;
+  const auto annotate_pods = [&](std::string_view name, const std::string& value) {
+    if (value.empty()) return;
+    model::make_object_at(object, {"spec", "podTemplate", "metadata", "annotations"})[name] = value;
+  };
+  annotate_pods(model::kSurfacesAnnotation, options.surfaces);
+  annotate_pods(model::kSudoAnnotation, options.sudoers);
   model::JsonObject& spec = model::make_object_at(object, {"spec"});
   if (!options.ports.empty()) spec["service"] = true;
   if (!options.env_policy.empty()) spec["envVarsInjectionPolicy"] = options.env_policy;

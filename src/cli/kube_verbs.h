@@ -86,6 +86,7 @@ struct TemplateCreateOptions {
   std::string memory;
   std::vector<std::uint16_t> ports;
   std::string surfaces;    // what listens inside; empty: not said
+  std::string sudoers;     // who may use sudo inside: names with commas; empty: nobody
   bool is_public = false;  // for every team
   std::string env_policy;  // "Allowed", "Overrides", "Disallowed"; empty: not said
 };

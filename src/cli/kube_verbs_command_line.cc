@@ -214,10 +214,11 @@ std::string parse_env_policy(const std::string& text) {
 }
 
 void check_template(const TemplateCreateOptions& options) {
-  const bool has_parts =
-      !options.image.empty() || !options.command.empty() || !options.environment.empty() ||
-      !options.cpu.empty() || !options.memory.empty() || !options.ports.empty() ||
-      !options.env_policy.empty() || !options.surfaces.empty() || options.is_public;
+  const bool has_parts = !options.image.empty() || !options.command.empty() ||
+                         !options.environment.empty() || !options.cpu.empty() ||
+                         !options.memory.empty() || !options.ports.empty() ||
+                         !options.env_policy.empty() || !options.surfaces.empty() ||
+                         !options.sudoers.empty() || options.is_public;
   if (!options.file.empty() && has_parts)
     fail(Code::invalid, "-f goes alone: everything is in that file");
   if (!options.file.empty()) return;
@@ -245,6 +246,8 @@ Order parse_template_create(CommandLine line) {
                 "environment of claims: allowed, overrides or disallowed [disallowed]");
   parser.option("--surfaces", options.surfaces, "LIST",
                 "what listens inside, such as envd,code [all, without a command]");
+  parser.option("--sudo", options.sudoers, "USERS",
+                "who may use sudo inside, such as user [nobody]");
   parser.flag("--public", options.is_public, "every team may use it");
   parser.option("-f,--file", options.file, "FILE",
                 "a whole SandboxTemplate, as YAML; -: our input");

@@ -120,18 +120,21 @@ TEST(KubeVerbsCommandLineTest, Pools) {
 
 TEST(KubeVerbsCommandLineTest, Templates) {
   const auto made = parse<TemplateCreateOptions>(
-      {"template", "create", "py", "--image", "host", "--cpu", "500m", "--memory", "1Gi", "--port",
-       "80", "--env-policy", "allowed", "-e", "A=b", "--", "sleep", "--help"});
+      {"template", "create", "py",     "--image", "host",         "--cpu",   "500m",
+       "--memory", "1Gi",    "--port", "80",      "--env-policy", "allowed", "--sudo",
+       "user",     "-e",     "A=b",    "--",      "sleep",        "--help"});
   EXPECT_EQ(made.name, "py");
   EXPECT_EQ(made.image, "host");
   EXPECT_EQ(made.command, (Words{"sleep", "--help"}));
   EXPECT_EQ(made.ports, (std::vector<std::uint16_t>{80}));
   EXPECT_EQ(made.env_policy, "Allowed");
+  EXPECT_EQ(made.sudoers, "user");
   EXPECT_EQ(parse<TemplateCreateOptions>({"template", "create", "-f", "-"}).file, "-");
   EXPECT_EQ(parse<GetOptions>({"template", "show", "py"}).format, ObjectFormat::yaml);
   EXPECT_TRUE(refused({"template", "create", "py"}, "of which image?"));
   EXPECT_TRUE(refused({"template", "create", "--image", "host"}, "be called?"));
   EXPECT_TRUE(refused({"template", "create", "py", "-f", "x", "--image", "y"}, "-f goes alone"));
+  EXPECT_TRUE(refused({"template", "create", "py", "-f", "x", "--sudo", "y"}, "-f goes alone"));
   EXPECT_TRUE(refused({"template", "create", "py", "--image", "y", "--cpu", "lots"}, "--cpu"));
   EXPECT_TRUE(refused({"template", "create", "py", "--image", "y", "--port", "0"}, "--port"));
   EXPECT_TRUE(
