@@ -48,6 +48,21 @@ TEST_F(Python, GivesListsAndDictsAsJsonToo) {
   EXPECT_EQ(run("a = []; a.append(a); a").result_field("text"), "[[...]]");
 }
 
+TEST_F(Python, FindsWhatWasInstalledSinceItBegan) {
+  // Where pip puts what an ordinary user installs: a folder that is not there at first.
+  run("import os, site, sys, tempfile\n"
+      "home = tempfile.mkdtemp()\n"
+      "site.ENABLE_USER_SITE, site.USER_SITE = True, home + '/late/site-packages'");
+  EXPECT_EQ(run("import late_one").error_field("name"), "ModuleNotFoundError");
+
+  run("os.makedirs(site.USER_SITE)\n"
+      "open(site.USER_SITE + '/late_one.py', 'w').write('answer = 42')");
+
+  EXPECT_EQ(text("import late_one; late_one.answer"), "42");
+  EXPECT_EQ(run("import late_two").error_field("name"), "ModuleNotFoundError");
+  run("import shutil; shutil.rmtree(home)");
+}
+
 TEST_F(Python, AwaitsAtTheTopLevel) {
   EXPECT_EQ(text("import asyncio\nasync def f():\n  await asyncio.sleep(0)\n  return 7\nawait f()"),
             "7");

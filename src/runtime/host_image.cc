@@ -59,7 +59,7 @@ constexpr std::array<Text, 8> kFiles = {{
      "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
      "user:x:1000:1000:user:/home/user:/bin/bash\n"},
     {"etc/group",
-     "root:x:0:\ntty:x:5:\nstaff:x:50:\nusers:x:100:\nuser:x:1000:\nnogroup:x:65534:\n"},
+     "root:x:0:\ntty:x:5:\nstaff:x:50:user\nusers:x:100:\nuser:x:1000:\nnogroup:x:65534:\n"},
     {"etc/hosts", "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"},
     {"etc/resolv.conf", "# no network\n"},
     {"etc/nsswitch.conf",
@@ -191,6 +191,28 @@ void mask_private(int usr_fd, const std::string& path, int mask_fd) {
   }
 }
 
+// /usr/local is for who installs programs: in a sandbox that is its user, without being root.
+// `path` is relative to /usr.
+void open_to_staff(int usr_fd, const std::string& path, int mask_fd) {
+  constexpr gid_t kStaff = 50;
+  if (::mkdirat(mask_fd, path.c_str(), 0755) != 0 && errno != EEXIST)
+    throw_errno("make '{}'", path);
+  if (::fchownat(mask_fd, path.c_str(), 0, kStaff, 0) != 0 ||
+      ::fchmodat(mask_fd, path.c_str(), 02775, 0) != 0) {
+    throw_errno("open '{}' to who installs programs", path);
+  }
+  OpenDir folder(linux::open_at(usr_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  while (const dirent* entry = folder.next()) {
+    const std::string_view name = entry->d_name;
+    struct stat status{};
+    if (name == "." || name == ".." || entry->d_type == DT_LNK ||
+        ::fstatat(folder.fd(), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+      continue;
+    if (S_ISDIR(status.st_mode) && is_public(status))
+      open_to_staff(usr_fd, fmt::format("{}/{}", path, name), mask_fd);
+  }
+}
+
 // `python` is what most programs call it; Debian leaves the name to a package of its own.
 void add_python(int usr_fd, int mask_fd) {
   constexpr const char* kPython = "bin/python";
@@ -237,6 +259,8 @@ void make_host_image(int folder_fd) {
   const Fd usr = linux::open_file("/usr", O_RDONLY | O_DIRECTORY);
   mask_private(usr.get(), ".", mask.get());
   add_python(usr.get(), mask.get());
+  if (::faccessat(usr.get(), "local", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+    open_to_staff(usr.get(), "local", mask.get());
 }
 
 ImageLayers host_image_layers(const std::string& path) {

@@ -89,6 +89,20 @@ TEST_F(Sandbox, CallsPythonAsProgramsDoAndLetsPipInstall) {
   EXPECT_EQ(sh("find /usr/lib -maxdepth 2 -name EXTERNALLY-MANAGED").output, "");
 }
 
+TEST_F(Sandbox, LetsItsUserInstallProgramsWhereEverybodyFindsThem) {
+  guest::ExecRequest request;
+  request.command = {
+      "/bin/sh", "-c",
+      "printf '#!/bin/sh\\necho here' > /usr/local/bin/mine && chmod +x "
+      "/usr/local/bin/mine && mine; cd /usr/local && find . -type d ! -writable; echo "
+      "x > /usr/bin/other || echo no"};
+  request.user = "user";
+
+  const Outcome outcome = run_in(runtime().connect(id_), request);
+
+  EXPECT_EQ(outcome.output, "here\nno\n") << outcome.error;
+}
+
 TEST_F(Sandbox, WritesWithoutTouchingTheHost) {
   EXPECT_EQ(
       sh("echo x > /usr/bin/hearth-new && chmod 755 /usr/bin/hearth-new && rm /usr/bin/env && "

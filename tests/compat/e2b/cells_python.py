@@ -15,6 +15,22 @@ else:
     print('no matplotlib')
 """
 
+# A package with a module and a program.
+WHEEL = """
+import zipfile
+info = "tiny_one-1.dist-info/"
+files = {
+    "tiny_one.py": "answer = 42\\ndef main(): print(answer)\\n",
+    info + "METADATA": "Metadata-Version: 2.1\\nName: tiny-one\\nVersion: 1\\n",
+    info + "WHEEL": "Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n",
+    info + "entry_points.txt": "[console_scripts]\\ntiny-one = tiny_one:main\\n",
+}
+files[info + "RECORD"] = "".join(name + ",,\\n" for name in files)
+with zipfile.ZipFile("tiny_one-1-py3-none-any.whl", "w") as wheel:
+    for name, text in files.items():
+        wheel.writestr(name, text)
+"""
+
 
 class Cells(unittest.TestCase):
     @classmethod
@@ -29,6 +45,13 @@ class Cells(unittest.TestCase):
         self.assertEqual(self.box.run_code("x").text, "20")
         self.assertEqual(self.box.run_code("1 / 0").error.name, "ZeroDivisionError")
         self.assertEqual(self.box.run_code("{'a': [1]}").results[0].json, {"a": [1]})
+
+    def test_what_pip_installs_is_there_at_once(self):
+        self.assertEqual(self.box.run_code("import importlib.util; importlib.util.find_spec('tiny_one')").results, [])
+        self.box.files.write("make.py", WHEEL)
+        done = self.box.commands.run("python3 make.py && pip install --quiet --no-index ./tiny_one-1-py3-none-any.whl && tiny-one")
+        self.assertEqual(done.stdout, "42\n")
+        self.assertEqual(self.box.run_code("import tiny_one; tiny_one.answer").text, "42")
 
     def test_charts(self):
         run = self.box.run_code(PLOT)

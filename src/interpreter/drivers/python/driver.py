@@ -360,6 +360,20 @@ class Watcher:
         return part("imports").completed(name, spec)
 
 
+class LateSite:
+    """Finds what a user installed for himself since the kernel began: Python looks for that folder once, at its start."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        import site
+        folder = site.getusersitepackages()
+        if path is not None or not site.ENABLE_USER_SITE or folder in sys.path or not os.path.isdir(folder):
+            return None
+        from importlib.machinery import PathFinder
+        site.addsitedir(folder)
+        return PathFinder.find_spec(name)
+
+
 class Substitute:
     """Stands in for IPython where it is not installed: last among the finders."""
 
@@ -383,7 +397,7 @@ def set_up():
     builtins.display = display
     builtins.get_ipython = get_ipython
     sys.meta_path.insert(0, Watcher)
-    sys.meta_path.append(Substitute)
+    sys.meta_path += [LateSite, Substitute]
     sys.argv = [""]
     for name in [name for name in namespace if not name.startswith("__")]:
         del namespace[name]
