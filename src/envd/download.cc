@@ -53,6 +53,20 @@ http::Response make_head(const std::string& path, const struct stat& status,
   return head;
 }
 
+// From this size on it matters whether gzip saves anything: if not, it costs either end a
+// processor, and the kernel's own way of sending files.
+constexpr off_t kLarge = off_t{1} << 20;
+constexpr std::size_t kTrial = std::size_t{128} << 10;
+
+bool would_shrink(int fd) {
+  const std::string start = read_start(fd, kTrial);
+  std::size_t size = 0;
+  serve::GzipWriter trial([&](std::string_view bytes) { size += bytes.size(); });
+  trial.write(start);
+  trial.end();
+  return size < start.size() / 10 * 9;
+}
+
 void send_gzip(serve::Exchange& exchange, http::Response head, int fd) {
   head.headers.add("Content-Encoding", "gzip");
   exchange.begin(head);
@@ -133,6 +147,10 @@ void Service::get_file(serve::Exchange& exchange) {
     return exchange.respond(whole);
   }
   http::Response head = make_head(place.path, file.status, read_start(file.fd.get(), kSniffed));
+  if (*encoding == Encoding::gzip && file.status.st_size >= kLarge &&
+      takes_identity(request.headers) && !would_shrink(file.fd.get())) {
+    encoding = Encoding::identity;
+  }
   if (*encoding == Encoding::gzip) return send_gzip(exchange, std::move(head), file.fd.get());
   send_as_it_is(exchange, std::move(head), file);
 }

@@ -112,32 +112,48 @@ std::optional<ByteRange> parse_range(std::string_view text, std::uint64_t size) 
   return ByteRange{.begin = *begin, .size = behind - *begin};
 }
 
-}  // namespace
-
-std::optional<Encoding> choose_encoding(const http::Headers& headers) {
-  std::string_view rest = headers.value("Accept-Encoding");
-  if (trim(rest).empty()) return Encoding::identity;
+// What a client says about encodings, in thousandths.
+struct Qualities {
   std::optional<int> gzip;
   std::optional<int> identity;
   std::optional<int> any;
   bool identity_first = false;
+
+  // Unless it is ruled out, it is always possible.
+  bool takes_identity() const { return identity ? *identity > 0 : any.value_or(1) > 0; }
+};
+
+Qualities read_qualities(const http::Headers& headers) {
+  Qualities said;
+  std::string_view rest = headers.value("Accept-Encoding");
   while (!rest.empty()) {
     std::string_view item = next_part(rest, ',');
     const std::string_view name = next_part(item, ';');
     const int quality = quality_of(item);
-    if (http::equal_ignoring_case(name, "gzip")) gzip = quality;
+    if (http::equal_ignoring_case(name, "gzip")) said.gzip = quality;
     if (http::equal_ignoring_case(name, "identity")) {
-      identity = quality;
-      identity_first = !gzip;
+      said.identity = quality;
+      said.identity_first = !said.gzip;
     }
-    if (name == "*") any = quality;
+    if (name == "*") said.any = quality;
   }
-  const int for_gzip = gzip.value_or(any.value_or(0));
-  // Unless it is ruled out, it is always possible.
-  const bool identity_possible = identity ? *identity > 0 : any.value_or(1) > 0;
-  if (for_gzip == 0) return identity_possible ? std::optional(Encoding::identity) : std::nullopt;
-  const int for_identity = identity.value_or(0);
-  if (for_identity > for_gzip || (for_identity == for_gzip && identity_first))
+  return said;
+}
+
+}  // namespace
+
+bool takes_identity(const http::Headers& headers) {
+  return read_qualities(headers).takes_identity();
+}
+
+std::optional<Encoding> choose_encoding(const http::Headers& headers) {
+  if (trim(headers.value("Accept-Encoding")).empty()) return Encoding::identity;
+  const Qualities said = read_qualities(headers);
+  const int for_gzip = said.gzip.value_or(said.any.value_or(0));
+  if (for_gzip == 0)
+    return said.takes_identity() ? std::optional(Encoding::identity) : std::nullopt;
+  const int for_identity = said.identity.value_or(0);
+  if (for_identity > for_gzip || (for_identity == for_gzip && said.identity_first))
     return Encoding::identity;
   return Encoding::gzip;
 }

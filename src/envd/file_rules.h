@@ -14,6 +14,8 @@ namespace hearth::envd {
 enum class Encoding { identity, gzip };
 // The client's favourite of what we have; nothing if it takes neither.
 std::optional<Encoding> choose_encoding(const http::Headers& headers);
+// Whether it takes bytes as they are, favourite or not.
+bool takes_identity(const http::Headers& headers);
 
 // "Fri, 02 Jan 2026 03:04:05 GMT"
 std::string format_http_date(Time time);

@@ -29,6 +29,10 @@ TEST(Encodings, AreChosenByQuality) {
   EXPECT_EQ(choose("identity;q=0"), std::nullopt);
   EXPECT_EQ(choose("*;q=0"), std::nullopt);
   EXPECT_EQ(choose("identity;q=0, gzip"), Encoding::gzip);
+  EXPECT_TRUE(takes_identity({}));
+  EXPECT_TRUE(takes_identity({{"Accept-Encoding", "gzip"}}));
+  EXPECT_FALSE(takes_identity({{"Accept-Encoding", "gzip, identity;q=0"}}));
+  EXPECT_FALSE(takes_identity({{"Accept-Encoding", "gzip, *;q=0"}}));
 }
 
 TEST(HttpDates, GoBothWays) {

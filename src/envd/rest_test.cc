@@ -3,6 +3,8 @@
 #include <sys/xattr.h>
 #include <zlib.h>
 
+#include <random>
+
 #include "envd/access.h"
 #include "envd/wire_testing.h"
 #include "http/target.h"
@@ -128,6 +130,24 @@ TEST_F(EnvdRest, CompressesWhereItIsWanted) {
   EXPECT_EQ(gunzip(answer.body), content);
   EXPECT_EQ(get("a.txt", {{"Accept-Encoding", "identity"}}).body, content);
   EXPECT_EQ(get("a.txt", {{"Accept-Encoding", "*;q=0"}}).status, 406U);
+}
+
+TEST_F(EnvdRest, LargeFilesThatDoNotCompressAreSentAsTheyAre) {
+  std::string noise(2 << 20, '\0');
+  std::minstd_rand random(7);
+  for (char& byte : noise) byte = static_cast<char>(random() >> 16);
+  write("noise", noise);
+  write("text", std::string(2 << 20, 'x'));
+
+  const http::Response plain = get("noise", {{"Accept-Encoding", "gzip, deflate"}});
+  EXPECT_EQ(plain.headers.find("Content-Encoding"), nullptr);
+  EXPECT_EQ(plain.headers.value("Content-Length"), std::to_string(noise.size()));
+  EXPECT_EQ(plain.body, noise);
+
+  const http::Response packed = get("noise", {{"Accept-Encoding", "gzip, identity;q=0"}});
+  EXPECT_EQ(packed.headers.value("Content-Encoding"), "gzip");
+  EXPECT_EQ(gunzip(packed.body), noise);
+  EXPECT_EQ(get("text", {{"Accept-Encoding", "gzip"}}).headers.value("Content-Encoding"), "gzip");
 }
 
 TEST_F(EnvdRest, GivesEmptyFilesAndThoseOfTheKernel) {
