@@ -33,8 +33,8 @@ class Cluster:
         assert status == 201, text
         return json.loads(text)
 
-    def run(self, name, container, **spec):
-        self.make(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
+    def run(self, name, container, annotations=None, **spec):
+        self.make(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "annotations": annotations or {}}, "spec": {
             "restartPolicy": "Never", "terminationGracePeriodSeconds": 0,
             "containers": [{"name": "main", "image": "host", **container}], **spec}})
 
@@ -169,6 +169,19 @@ class PodParts(unittest.TestCase):
                                             readinessProbe={"exec": {"command": ["test", "-d", "/etc"]}}))
         wait_until(lambda: cluster.pod("sealed-service")["status"].get("containerStatuses", [{}])[0].get("ready"), 30, "readiness")
         cluster.remove("sealed-service")
+
+    def test_sudo_is_for_those_who_are_named(self):
+        named = {"hearth.dev/sudo": "user"}
+        cluster.run("may", shell("sudo id -u", securityContext={"runAsUser": 1000}), named)
+        cluster.run("other", shell("sudo id -u 2>&1", securityContext={"runAsUser": 1001}), named)
+        cluster.run("kept-down", shell("test -e /usr/local/bin/sudo || echo none",
+                                       securityContext={"runAsUser": 1000, "allowPrivilegeEscalation": False}), named)
+        cluster.run("plain", shell("test -e /usr/local/bin/sudo || echo none", securityContext={"runAsUser": 1000}))
+        self.assertEqual(cluster.said("may"), "0\n")
+        self.assertEqual(cluster.said("other"), "sudo: 1001 may not run sudo in this sandbox\n")
+        self.assertEqual((cluster.said("kept-down"), cluster.said("plain")), ("none\n", "none\n"))
+        for name in ("may", "other", "kept-down", "plain"):
+            cluster.remove(name)
 
     def test_why_it_ended(self):
         cluster.run("last-words", shell("echo out of paper > /dev/termination-log; exit 3", securityContext={"runAsUser": 1000}))
