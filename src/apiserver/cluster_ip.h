@@ -26,7 +26,9 @@ bool is_cluster_ip(std::string_view address);
 // so that an address is not given to another right after it was freed.
 std::optional<std::string> pick_cluster_ip(const std::set<std::string, std::less<>>& used,
                                            std::uint32_t anywhere);
-// Throws 422 for an address that a client chose, but cannot have.
+// Whether a client chose the address.
+bool is_cluster_ip_chosen(const Json& service);
+// Throws 422 for one that a client chose, but cannot have.
 void check_chosen_cluster_ip(const Json& service, const std::set<std::string, std::less<>>& used);
 void set_cluster_ip(Json& service, std::string_view address);
 

@@ -274,6 +274,11 @@ bool needs_cluster_ip(const Json& service) {
   return !is_external_name(spec) && is_unset(spec, "clusterIP");
 }
 
+bool is_cluster_ip_chosen(const Json& service) {
+  const std::string_view address = model::text_at(service, {"spec", "clusterIP"});
+  return !address.empty() && address != "None";
+}
+
 bool is_cluster_ip(std::string_view address) {
   const auto number = parse_ipv4(address);
   // Neither the network's own address nor the one for everybody in it.
@@ -294,7 +299,6 @@ std::optional<std::string> pick_cluster_ip(const std::set<std::string, std::less
 
 void check_chosen_cluster_ip(const Json& service, const std::set<std::string, std::less<>>& used) {
   const std::string address(model::text_at(service, {"spec", "clusterIP"}));
-  if (address.empty() || address == "None") return;
   const auto refuse = [&](std::string_view why) {
     model::throw_invalid(
         {"", "Service"}, model::text_at(service, {"metadata", "name"}),

@@ -297,12 +297,14 @@ store::Write Objects::make_write(const Resource& resource, Json object, patch::O
 }
 
 void Objects::allocate_cluster_ip(Json& service) const {
+  const bool is_chosen = is_cluster_ip_chosen(service);
+  if (!is_chosen && !needs_cluster_ip(service)) return;
   std::set<std::string, std::less<>> used;
   store::ListQuery query;
   query.resource = "services";
   for (const store::ObjectPtr& other : store_.list(query).objects)
     used.emplace(other->tags.find("\x01spec.clusterIP").value_or(""));
-  if (!needs_cluster_ip(service)) return check_chosen_cluster_ip(service, used);
+  if (is_chosen) return check_chosen_cluster_ip(service, used);
   static thread_local std::minstd_rand random{std::random_device{}()};
   const auto free = pick_cluster_ip(used, static_cast<std::uint32_t>(random()));
   if (!free) fail(Code::exhausted, "no cluster IP is left in {}", kClusterIpRange);
