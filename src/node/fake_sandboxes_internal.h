@@ -153,6 +153,8 @@ class FakeSandboxes final : public FakeRuntime {
     if (const auto* signal = std::get_if<guest::SignalRequest>(&request))
       return say(guest::Exited{.status = {.signal = static_cast<int>(signal->signal)}});
     if (std::holds_alternative<guest::StopRequest>(request)) return say(guest::Exited{});
+    if (std::holds_alternative<guest::FileRequest>(request))
+      return say(guest::Failed{Code::not_found, "there is no such file"});
     const auto* wanted = std::get_if<guest::ConnectRequest>(&request);
     if (wanted == nullptr) return;  // EndRequest: it runs
     if (wanted->port != kOpenPort)

@@ -76,6 +76,17 @@ class KeeperTest : public testing::Test {
     annotate(nullptr);
     step();
   }
+  // When all of it has ended, and not before.
+  bool fails_for(std::string_view reason) {
+    return apiserver::eventually([&] {
+      step();
+      const Json now = pod();
+      const bool is_running = model::find(container(0), {"state", "running"}) != nullptr ||
+                              model::find(container(1), {"state", "running"}) != nullptr;
+      EXPECT_EQ(model::text_at(now, {"status", "phase"}), is_running ? "Running" : "Failed");
+      return !is_running && model::text_at(now, {"status", "reason"}) == reason;
+    });
+  }
   std::string condition(std::string_view type, std::string_view field = "status") {
     const Json now = pod();
     const Json* found = model::find_condition(now, type);
@@ -231,7 +242,18 @@ TEST_F(KeeperTest, ADeadlineIsNoLessOne) {
   clock_.advance(std::chrono::seconds(61));
   step();
   EXPECT_EQ(runtime_.take_calls(), both("resume"));
-  EXPECT_EQ(model::text_at(pod(), {"status", "reason"}), "DeadlineExceeded");
+  EXPECT_TRUE(fails_for("DeadlineExceeded"));
+}
+
+TEST_F(KeeperTest, WhoIsEvictedLeavesNothing) {
+  keeper_->evict("there is no room");
+  EXPECT_TRUE(fails_for("Evicted"));
+  EXPECT_EQ(model::text_at(pod(), {"status", "message"}), "there is no room");
+  EXPECT_EQ(condition("DisruptionTarget", "reason"), "TerminationByKubelet");
+  EXPECT_TRUE(runtime_.list().empty());
+  begin();
+  step();
+  EXPECT_TRUE(runtime_.list().empty()) << "it stays so";
 }
 
 }  // namespace

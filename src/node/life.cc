@@ -170,7 +170,10 @@ bool is_through(const Json& pod, const Pod& known) {
 }
 
 std::string_view phase_of(const Json& pod, const Pod& known) {
-  if (!known.failure.empty()) return "Failed";
+  // Not while something runs: whoever makes another one in its place would have two.
+  const bool is_quiet = std::ranges::none_of(
+      known.containers, [](const Container& each) { return each.stage == Stage::running; });
+  if (!known.failure.empty() && is_quiet) return "Failed";
   if (const std::string_view beginning = phase_of_beginning(pod, known); !beginning.empty())
     return beginning;
   const Tally tally = count(pod, known);

@@ -123,6 +123,8 @@ TEST(Life, Phases) {
   EXPECT_EQ(phase_of(failing, known), "Running") << "one lives again";
   known.failure = "Evicted";
   EXPECT_EQ(phase_of(failing, known), "Failed");
+  run(known.containers[0]);
+  EXPECT_EQ(phase_of(failing, known), "Running") << "until it is over";
 }
 
 TEST(Life, ASidecarThatRunsKeepsThePodRunning) {

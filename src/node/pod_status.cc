@@ -273,7 +273,7 @@ Json make_status(const Json& pod, const Pod& known, Time now) {
   status["containerStatuses"] = std::move(regular);
   for (const auto& [name, text] :
        {std::pair("reason", &known.failure), std::pair("message", &known.failure_message)}) {
-    if (text->empty())
+    if (text->empty() || phase != "Failed")
       status.erase(name);
     else
       status[name] = *text;

@@ -75,8 +75,11 @@ class WordsTest(pods_test.PodsTest):
         self.wait_event("root", "Warning", "Failed", f"Error: {why}")
 
     def test_time_is_up(self):
-        self.create(pod("brief", "exec sleep 1000", activeDeadlineSeconds=1))
-        self.wait_phase("brief", "Failed")
+        slowly = "trap 'sleep 1; exit 0' TERM; while :; do sleep 0.1; done"
+        self.create(pod("brief", slowly, activeDeadlineSeconds=1, terminationGracePeriodSeconds=30))
+        over = self.wait_phase("brief", "Failed")
+        self.assertEqual(container(over)["state"]["terminated"]["exitCode"], 0, "it has not failed before it is over")
+        self.assertEqual(over["status"]["reason"], "DeadlineExceeded")
         self.wait_event("brief", "Normal", "DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
 
     def test_the_node_has_versions(self):
