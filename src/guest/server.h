@@ -53,7 +53,6 @@ class Server {
   void accept_clients();
   Client& add_client(linux::Channel channel, Origin origin);
   void accept_sudoers();
-  void admit_sudoer(linux::Channel channel);
   void handle_sudo(Client& client, linux::Message message);
   void begin_sudo(Client& client, const ExecRequest& request, std::vector<linux::Fd> fds);
   void open_doors();
@@ -91,12 +90,10 @@ class Server {
   void become_somebodys(Client& client, const ConfigureRequest& request);
   void reply(Client& client, const Reply& reply, int fd = -1);
   void drop_client(std::uint64_t id);
-
   void spawn_next();
   void hurry_spawner();
   void read_spawner();
   void finish_spawn(PendingSpawn pending, const SpawnResult& result);
-
   void reap_children();
   void command_ended(pid_t pid, linux::ExitStatus status);
   bool read_output(std::uint64_t id);
@@ -115,7 +112,6 @@ class Server {
   linux::Fd epoll_;
   linux::Fd signals_;
   linux::Fd proc_;
-
   Spawner& spawner_;
   std::deque<PendingSpawn> pending_;  // the first one is being born
   // Ends that were reaped before the spawner's answer told whose they are.

@@ -35,6 +35,14 @@ bool is_user(std::uint32_t uid, const std::string& name) {
   }
 }
 
+// A pid is 0 where it is not of this sandbox, but of another container of the same pod.
+bool may_sudo(const linux::Peer& peer, const std::vector<std::string>& sudoers) {
+  if (peer.pid == 0) return false;
+  return peer.uid == 0 || std::ranges::any_of(sudoers, [&](const std::string& name) {
+           return is_user(peer.uid, name);
+         });
+}
+
 void check(const ExecRequest& request, const std::vector<linux::Fd>& fds) {
   const bool only_runs = !request.detached && !request.main && !request.keep_input &&
                          request.restart == Restart::never && request.timeout_milliseconds == 0;
@@ -50,27 +58,17 @@ void Server::accept_sudoers() {
     while (sudo_clients_ < kMostSudoClients) {
       auto channel = linux::try_accept(options_.sudo_door.get());
       if (!channel) return;
-      admit_sudoer(std::move(*channel));
+      if (may_sudo(linux::peer_of(channel->fd()), options_.sudoers)) {
+        reply(add_client(std::move(*channel), Origin::sudo), Connected{});
+      } else {
+        const Failed refusal{.code = Code::forbidden, .message = "you are not allowed to"};
+        channel->try_send(encode(Reply(refusal)));
+      }
     }
     watch(options_.sudo_door.get(), tag_of(Tag::sudo), 0U, /*modify=*/true);
   } catch (const Error&) {
     // Whoever it was, he is gone, or there are no descriptors left: no reason to end.
   }
-}
-
-void Server::admit_sudoer(linux::Channel channel) {
-  // Its pid is 0 where it is not of this sandbox: another container of the same pod.
-  const linux::Peer peer = linux::peer_of(channel.fd());
-  const bool may = peer.pid != 0 &&
-                   (peer.uid == 0 || std::ranges::any_of(options_.sudoers, [&](const auto& name) {
-                      return is_user(peer.uid, name);
-                    }));
-  if (may) {
-    reply(add_client(std::move(channel), Origin::sudo), Connected{});
-    return;
-  }
-  const Failed refusal{.code = Code::forbidden, .message = "you are not allowed to"};
-  channel.try_send(encode(Reply(refusal)));
 }
 
 // Nothing of what clients from outside may ask for is here by accident: two requests, by name.
