@@ -230,8 +230,7 @@ void Objects::check(Json& object, const Json* old, Change& change) const {
         (error.field.starts_with("metadata.") && (error.problem == model::FieldProblem::duplicate ||
                                                   error.problem == model::FieldProblem::required));
     // Such a body cannot be read at all where kinds are types of a program.
-    if (resource.built_in && error.problem == model::FieldProblem::type_invalid &&
-        !change.patch)
+    if (resource.built_in && error.problem == model::FieldProblem::type_invalid && !change.patch)
       model::throw_bad_request(
           fmt::format("{0} in version \"{1}\" cannot be handled as a {0}: {2}: {3}", resource.kind,
                       resource.version, error.field, error.detail));

@@ -20,6 +20,8 @@ struct Refusal {
 inline constexpr Refusal kNotFound{502, "The sandbox was not found"};
 inline constexpr Refusal kPortClosed{502, "The sandbox is running but port is not open", true};
 
+inline constexpr Refusal kBusy{503, "The gateway is too busy"};
+
 struct RefusalContext {
   Dialect dialect = Dialect::control;
   std::string_view id;

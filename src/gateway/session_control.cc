@@ -9,7 +9,6 @@
 namespace hearth::gateway {
 namespace {
 
-constexpr Refusal kTooManyAsk{503, "The gateway is too busy"};
 constexpr Refusal kTooLongBody{413, "the body is too long"};
 constexpr Refusal kMalformedBody{400, "malformed body"};
 constexpr Refusal kOtherExpectation{417, "the only expectation met here is 100-continue"};
@@ -23,7 +22,7 @@ void Session::begin_question(const http::HeadView& head, const Target& target) {
   Shared& shared = lane_.shared();
   if (shared.control_requests.fetch_add(1) >= lane_.limits().control_requests) {
     shared.control_requests.fetch_sub(1);
-    refuse(kTooManyAsk);
+    refuse(kBusy);
     return;
   }
   question_.emplace(head, target, peer_);

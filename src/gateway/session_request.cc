@@ -15,7 +15,6 @@ namespace {
 
 constexpr Refusal kNoControl{404, "no such path"};
 constexpr Refusal kTooMany{429, "Too many connections to the sandbox"};
-constexpr Refusal kBusy{503, "The gateway is too busy"};
 constexpr Refusal kNotItsAddress{502, "Not the sandbox's address"};
 
 constexpr std::array<std::string_view, 7> kMethods = {"GET",    "HEAD",    "POST", "PUT",

@@ -24,10 +24,6 @@ constexpr const char* kLimited = "limited";
 constexpr const char* kServing = "serving";
 constexpr const char* kProcs = "cgroup.procs";
 
-bool contains(const std::vector<std::string>& list, std::string_view word) {
-  return std::ranges::find(list, word) != list.end();
-}
-
 // A folder of ours: one path component that is neither hidden nor special.
 void check_id(const std::string& id) {
   const bool fine = !id.empty() && id.front() != '.' && id.size() <= 255 &&
@@ -125,9 +121,8 @@ CgroupTree CgroupTree::open(const std::string& name) {
 }
 
 bool CgroupTree::has_controller(std::string_view controller) const {
-  return std::ranges::any_of(corners_, [&](const Corner& corner) {
-    return contains(corner.hierarchy.controllers, controller);
-  });
+  return std::ranges::any_of(
+      corners_, [&](const Corner& corner) { return corner.hierarchy.has(controller); });
 }
 
 bool CgroupTree::v2_limits() const {

@@ -2,6 +2,7 @@
 // cgroups that can be decided without touching one.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -37,6 +38,10 @@ struct CgroupHierarchy {
   std::vector<std::string> controllers;  // v1 only: a v2 mount does not say
   // Only for those who ask for what it limits: each hierarchy makes every birth and end longer.
   bool on_demand = false;
+
+  bool has(std::string_view controller) const {
+    return std::ranges::find(controllers, controller) != controllers.end();
+  }
 };
 
 // Reads the text of /proc/<pid>/mountinfo. A hierarchy that is mounted more than once appears once,

@@ -17,10 +17,6 @@ constexpr Duration kFreezeTime = 2s;
 
 constexpr const char* kTasks = "tasks";  // v1 only
 
-bool contains(const std::vector<std::string>& list, std::string_view word) {
-  return std::ranges::find(list, word) != list.end();
-}
-
 }  // namespace
 
 Cgroup::Cgroup(std::vector<Leaf> leaves) : leaves_(std::move(leaves)) {}
@@ -56,7 +52,7 @@ std::vector<Fd> Cgroup::open_join_files() const {
 
 const Cgroup::Leaf* Cgroup::find_leaf(std::string_view controller) const {
   for (const Leaf& leaf : leaves_) {
-    if (contains(leaf.hierarchy.controllers, controller)) return &leaf;
+    if (leaf.hierarchy.has(controller)) return &leaf;
   }
   return nullptr;
 }
@@ -71,7 +67,7 @@ void Cgroup::set_limits(const CgroupLimits& limits) {
 void Cgroup::replace_limits(const CgroupLimits& limits) {
   for (const Leaf& leaf : leaves_) {
     for (const CgroupSetting& setting : v1_settings(limits)) {
-      if (!contains(leaf.hierarchy.controllers, setting.controller)) continue;
+      if (!leaf.hierarchy.has(setting.controller)) continue;
       const std::string before = read_cgroup_file(leaf.dir.get(), setting.file);
       if (before == setting.text + "\n" || (setting.optional && before.empty())) continue;
       // Memory alone may not be more than memory and swap together, which may be less so far.
@@ -91,7 +87,7 @@ void Cgroup::lift_io_limits(const std::string& device) {
 
 void Cgroup::apply(const Leaf& leaf, const std::vector<CgroupSetting>& settings) {
   for (const CgroupSetting& setting : settings) {
-    if (!contains(leaf.hierarchy.controllers, setting.controller)) continue;
+    if (!leaf.hierarchy.has(setting.controller)) continue;
     if (setting.optional && !has_cgroup_file(leaf.limited_dir(), setting.file)) continue;
     write_file_at(leaf.limited_dir(), setting.file, setting.text);
   }
