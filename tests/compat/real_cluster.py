@@ -74,8 +74,8 @@ class Cluster:
             self.start_manager(manager, "--controllers=garbage-collector-controller,namespace-controller,endpointslice-controller")
 
     def start_manager(self, program, *words):
-        self.start("kube-controller-manager", [program, f"--kubeconfig={self.kubeconfig}", "--leader-elect=false",
-                                               "--secure-port=0", *words])
+        self.manager = self.start("kube-controller-manager", [program, f"--kubeconfig={self.kubeconfig}", "--leader-elect=false",
+                                                              "--secure-port=0", *words])
 
     def start_store(self):
         return self.start("etcd", [self.etcd, "--data-dir", self.folder / "etcd", "--unsafe-no-fsync",
@@ -127,6 +127,10 @@ class Cluster:
         time.sleep(away)
         self.api = self.start_api()
         wait_until(self.is_ready, 90, "kube-apiserver again")
+
+    def restart_manager(self):
+        self.kill(self.manager)
+        self.start_controllers()
 
     def restart_store(self, away=0):
         self.kill(self.store)
