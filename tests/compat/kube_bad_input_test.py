@@ -181,7 +181,7 @@ class Bodies(RawCase):
 
 class Targets(RawCase):
     def test_queries(self):
-        for query in ("limit=abc", "limit=-1", "limit=99999999999999999999", "watch=maybe", "pretty=maybe", "%zz", "a=%",
+        for query in ("limit=abc", "limit=-1", "limit=99999999999999999999", "watch=maybe&timeoutSeconds=1", "pretty=maybe", "%zz", "a=%",
                       "&&&", "=", "unknown=1", "timeoutSeconds=x", "resourceVersion=-1", "continue=%00",
                       "labelSelector=%ff%fe", "fieldSelector=%00"):
             with self.subTest(query=query):
