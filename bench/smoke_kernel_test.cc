@@ -146,7 +146,7 @@ TEST_F(BenchSmokeTest, KeepsObjectsBesideEtcd) {
   const std::string output = run_bench(folder_, {"kube", "--rounds", "2", "--json", json_path});
 
   const std::string list = run_bench(folder_, {"--list"});
-  EXPECT_EQ(check_rows(list, "kube", read_text(json_path), output), 33) << output;
+  EXPECT_EQ(check_rows(list, "kube", read_text(json_path), output), 37) << output;
   EXPECT_EQ(find_traces(), traces);
 }
 

@@ -191,9 +191,13 @@ void mask_private(int usr_fd, const std::string& path, int mask_fd) {
   }
 }
 
-// /usr/local is for who installs programs: in a sandbox that is its user, without being root.
+// /usr/local is for who installs programs: in a sandbox that is its user, without being root. Each
+// folder is made at every start of a runtime, so only down to where programs are put:
+// lib/python3.11/dist-packages.
+constexpr int kInstallDepth = 3;
+
 // `path` is relative to /usr.
-void open_to_staff(int usr_fd, const std::string& path, int mask_fd) {
+void open_to_staff(int usr_fd, const std::string& path, int mask_fd, int depth = 0) {
   constexpr gid_t kStaff = 50;
   if (::mkdirat(mask_fd, path.c_str(), 0755) != 0 && errno != EEXIST)
     throw_errno("make '{}'", path);
@@ -201,6 +205,7 @@ void open_to_staff(int usr_fd, const std::string& path, int mask_fd) {
       ::fchmodat(mask_fd, path.c_str(), 02775, 0) != 0) {
     throw_errno("open '{}' to who installs programs", path);
   }
+  if (depth == kInstallDepth) return;
   OpenDir folder(linux::open_at(usr_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
   while (const dirent* entry = folder.next()) {
     const std::string_view name = entry->d_name;
@@ -209,7 +214,7 @@ void open_to_staff(int usr_fd, const std::string& path, int mask_fd) {
         ::fstatat(folder.fd(), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0)
       continue;
     if (S_ISDIR(status.st_mode) && is_public(status))
-      open_to_staff(usr_fd, fmt::format("{}/{}", path, name), mask_fd);
+      open_to_staff(usr_fd, fmt::format("{}/{}", path, name), mask_fd, depth + 1);
   }
 }
 
