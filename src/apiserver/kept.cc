@@ -112,6 +112,13 @@ bool is_kept_as(const store::Object& object, const std::string& head) {
   return object.text.starts_with(head);
 }
 
+// The tree, if it is still about and in the version that the resource shows.
+std::shared_ptr<const Tree> shown_tree(const store::Object& object, const Resource& resource) {
+  auto tree = tree_of(object);
+  const bool is_shown = tree && is_kept_as(object, head_of(resource.kind, resource.api_version()));
+  return is_shown ? tree : nullptr;
+}
+
 }  // namespace
 
 KeptText render_kept(const Json& object, const patch::Owners& owners) {
@@ -207,17 +214,14 @@ Json view(const store::Object& object, const Resource& resource, model::Storage 
 }
 
 JsonPtr look(const store::Object& object, const Resource& resource, const model::Storage& storage) {
-  if (const auto tree = tree_of(object);
-      tree && is_kept_as(object, head_of(resource.kind, resource.api_version())))
-    return {tree, &tree->json()};
+  if (const auto tree = shown_tree(object, resource)) return {tree, &tree->json()};
   Json json = view(object, resource, storage);
   model::erase_at(json, {"metadata", "managedFields"});
   return std::make_shared<const Json>(std::move(json));
 }
 
 Seen see(const store::Object& object, const Resource& resource, const model::Storage& storage) {
-  if (const auto tree = tree_of(object);
-      tree && is_kept_as(object, head_of(resource.kind, resource.api_version())))
+  if (const auto tree = shown_tree(object, resource))
     return {{tree, &tree->json()}, {tree, &tree->owners()}, tree->checked_by() == resource.schema};
   Json json = view(object, resource, storage);
   auto owners = std::make_shared<const patch::Owners>(

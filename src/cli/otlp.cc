@@ -1,7 +1,6 @@
 #include "cli/otlp.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <optional>
 #include <string_view>
@@ -11,6 +10,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "client/cluster_access.h"
+#include "http/fields.h"
 #include "http/target.h"
 #include "net/client.h"
 
@@ -45,27 +45,6 @@ OtlpTarget parse_target(const char* name, const std::string& endpoint, const cha
   }
 }
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t";
-  const std::size_t begin = text.find_first_not_of(kBlanks);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
-}
-
-// What may be the name of a header (RFC 9110: a token).
-bool is_header_name(std::string_view name) {
-  constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
-  return !name.empty() && std::ranges::all_of(name, [&](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-           kMarks.find(c) != std::string_view::npos;
-  });
-}
-
-bool is_header_value(std::string_view value) {
-  return std::ranges::none_of(
-      value, [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0 && c != '\t'; });
-}
-
 }  // namespace
 
 OtlpTarget find_otlp_target() {
@@ -87,14 +66,14 @@ std::vector<std::pair<std::string, std::string>> find_otlp_headers() {
   std::vector<std::pair<std::string, std::string>> headers;
   for (std::size_t at = 0, end = 0; at < all.size(); at = end + 1) {
     end = std::min(all.find(',', at), all.size());
-    const std::string_view pair = trimmed(std::string_view(all).substr(at, end - at));
+    const std::string_view pair = http::trim(std::string_view(all).substr(at, end - at));
     if (pair.empty()) continue;
     const std::size_t equals = pair.find('=');
-    const std::string_view name = trimmed(pair.substr(0, equals));
+    const std::string_view name = http::trim(pair.substr(0, equals));
     const auto value = equals == std::string_view::npos
                            ? std::nullopt
-                           : http::percent_decode(trimmed(pair.substr(equals + 1)));
-    if (!is_header_name(name) || !value || !is_header_value(*value))
+                           : http::percent_decode(http::trim(pair.substr(equals + 1)));
+    if (!http::is_token(name) || !value || !http::is_field_value(*value))
       fail(Code::invalid, "{}: pair {} is not NAME=VALUE of a header", source, headers.size() + 1);
     headers.emplace_back(name, *value);
   }

@@ -7,6 +7,7 @@
 
 #include "base/json_text.h"
 #include "base/time_text.h"
+#include "http/fields.h"
 #include "http/head.h"
 #include "http/target.h"
 
@@ -17,18 +18,12 @@ constexpr std::array<const char*, 7> kDays = {"Sun", "Mon", "Tue", "Wed", "Thu",
 constexpr std::array<const char*, 12> kMonths = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                                  "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
 
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
-
 // What is before the first separator, trimmed; moves behind it.
 std::string_view next_part(std::string_view& rest, char separator) {
   const std::size_t end = std::min(rest.find(separator), rest.size());
   const std::string_view part = rest.substr(0, end);
   rest.remove_prefix(std::min(end + 1, rest.size()));
-  return trim(part);
+  return http::trim(part);
 }
 
 // "q=0.5" in thousandths; 1000 for what is none.
@@ -97,8 +92,8 @@ bool is_binary(char c) {
 std::optional<ByteRange> parse_range(std::string_view text, std::uint64_t size) {
   const std::size_t dash = text.find('-');
   if (dash == std::string_view::npos) return std::nullopt;
-  const std::string_view first = trim(text.substr(0, dash));
-  const std::string_view last = trim(text.substr(dash + 1));
+  const std::string_view first = http::trim(text.substr(0, dash));
+  const std::string_view last = http::trim(text.substr(dash + 1));
   const auto end = http::parse_number(last);
   if ((!last.empty() && !end) || (first.empty() && last.empty())) return std::nullopt;
   if (first.empty()) {
@@ -147,7 +142,7 @@ bool takes_identity(const http::Headers& headers) {
 }
 
 std::optional<Encoding> choose_encoding(const http::Headers& headers) {
-  if (trim(headers.value("Accept-Encoding")).empty()) return Encoding::identity;
+  if (http::trim(headers.value("Accept-Encoding")).empty()) return Encoding::identity;
   const Qualities said = read_qualities(headers);
   const int for_gzip = said.gzip.value_or(said.any.value_or(0));
   if (for_gzip == 0)
@@ -194,12 +189,12 @@ RangeAnswer evaluate_conditions(const http::Headers& headers, std::uint64_t size
     return std::chrono::floor<std::chrono::seconds>(modified) > *since;
   };
   if (const std::string* match = headers.find("If-Match")) {
-    if (trim(*match) != "*") return {.kind = Kind::precondition_failed, .range = {}};
+    if (http::trim(*match) != "*") return {.kind = Kind::precondition_failed, .range = {}};
   } else if (changed_since("If-Unmodified-Since").value_or(false)) {
     return {.kind = Kind::precondition_failed, .range = {}};
   }
   if (const std::string* none = headers.find("If-None-Match")) {
-    if (trim(*none) == "*") return {.kind = Kind::not_modified, .range = {}};
+    if (http::trim(*none) == "*") return {.kind = Kind::not_modified, .range = {}};
   } else if (!changed_since("If-Modified-Since").value_or(true)) {
     return {.kind = Kind::not_modified, .range = {}};
   }

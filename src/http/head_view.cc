@@ -2,34 +2,13 @@
 
 #include <algorithm>
 
+#include "http/fields.h"
+
 namespace hearth::http {
 namespace {
 
 Problem bad(std::string message) {
   return {400, Code::invalid, std::move(message)};
-}
-
-// tchar of RFC 9110.
-constexpr std::array<bool, 256> make_token_table() {
-  std::array<bool, 256> table{};
-  for (int c = '0'; c <= '9'; ++c) table[static_cast<std::size_t>(c)] = true;
-  for (int c = 'a'; c <= 'z'; ++c) table[static_cast<std::size_t>(c)] = true;
-  for (int c = 'A'; c <= 'Z'; ++c) table[static_cast<std::size_t>(c)] = true;
-  for (const char c : std::string_view("!#$%&'*+-.^_`|~"))
-    table[static_cast<unsigned char>(c)] = true;
-  return table;
-}
-constexpr std::array<bool, 256> kToken = make_token_table();
-
-bool is_token(std::string_view text) {
-  return !text.empty() &&
-         std::ranges::all_of(text, [](char c) { return kToken[static_cast<unsigned char>(c)]; });
-}
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
 }
 
 bool list_has(std::string_view list, std::string_view token) {

@@ -4,18 +4,13 @@
 #include <array>
 
 #include "base/json_text.h"
+#include "http/fields.h"
 
 namespace hearth::http {
 namespace {
 
 constexpr char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-}
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
 }
 
 bool list_has(std::string_view list, std::string_view token) {

@@ -8,20 +8,10 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "http/fields.h"
 
 namespace hearth::http {
 namespace {
-
-bool is_token(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](unsigned char c) {
-    return c > 0x20 && c < 0x7F && std::strchr("\"(),/:;<=>?@[\\]{}", c) == nullptr;
-  });
-}
-
-bool is_field_value(std::string_view text) {
-  return std::ranges::all_of(text,
-                             [](unsigned char c) { return (c >= 0x20 && c != 0x7F) || c == '\t'; });
-}
 
 void append_field(std::string& out, const Field& field) {
   if (!is_token(field.name) || !is_field_value(field.value)) {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "http/date.h"
+#include "http/fields.h"
 #include "http/head.h"
 
 namespace hearth::serve {
@@ -27,18 +28,12 @@ FileFacts look_at(int file_fd) {
   return facts;
 }
 
-std::string_view trim(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
 // Whether a list of entity tags names this one, by the weak comparison (RFC 9110 section 8.8.3.2).
 // Our tags have no commas.
 bool names_tag(std::string_view list, std::string_view etag) {
   while (!list.empty()) {
     const auto comma = std::min(list.find(','), list.size());
-    std::string_view item = trim(list.substr(0, comma));
+    std::string_view item = http::trim(list.substr(0, comma));
     list.remove_prefix(std::min(comma + 1, list.size()));
     if (item == "*") return true;
     if (item.starts_with("W/")) item.remove_prefix(2);
@@ -69,7 +64,7 @@ struct Range {
 std::optional<Range> parse_range(std::string_view text) {
   constexpr std::string_view kUnit = "bytes=";
   if (!http::equal_ignoring_case(text.substr(0, kUnit.size()), kUnit)) return std::nullopt;
-  text = trim(text.substr(kUnit.size()));
+  text = http::trim(text.substr(kUnit.size()));
   const auto dash = text.find('-');
   if (dash == std::string_view::npos) return std::nullopt;
   const std::string_view first = text.substr(0, dash);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "http/fields.h"
 #include "http/target.h"
 
 namespace hearth::serve {
@@ -15,12 +16,6 @@ constexpr std::size_t kMaxHead = std::size_t{32} << 10;
 constexpr std::size_t kMaxFields = 64;
 // Each costs a file, or at least a head to look at.
 constexpr std::size_t kMaxParts = 100'000;
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
 
 // Only before these is a backslash an escape: browsers used to send paths of Windows as they are.
 bool is_escapable(char c) {
@@ -36,13 +31,13 @@ struct Parameter {
 Parameter next_parameter(std::string_view& rest) {
   Parameter parameter;
   const std::size_t end = rest.find_first_of("=;");
-  parameter.name = trim(rest.substr(0, end));
+  parameter.name = http::trim(rest.substr(0, end));
   rest.remove_prefix(std::min(end, rest.size()));
   if (!rest.starts_with('=')) return parameter;
-  rest = trim(rest.substr(1));
+  rest = http::trim(rest.substr(1));
   if (!rest.starts_with('"')) {
     const std::string_view value = rest.substr(0, rest.find(';'));
-    parameter.value = trim(value);
+    parameter.value = http::trim(value);
     rest.remove_prefix(value.size());
     return parameter;
   }
@@ -95,7 +90,7 @@ std::optional<std::string> find_header_parameter(std::string_view header, std::s
 
 MultipartReader::MultipartReader(Source body, std::string_view content_type)
     : body_(std::move(body)) {
-  if (!http::equal_ignoring_case(trim(content_type.substr(0, content_type.find(';'))),
+  if (!http::equal_ignoring_case(http::trim(content_type.substr(0, content_type.find(';'))),
                                  "multipart/form-data")) {
     fail(Code::invalid, "the content type is not multipart/form-data");
   }
@@ -162,7 +157,8 @@ http::Headers MultipartReader::read_head() {
     const std::size_t colon = line.find(':');
     if (colon == std::string::npos || colon == 0)
       fail(Code::invalid, "the head of a part has a line without a name");
-    headers.add(line.substr(0, colon), std::string(trim(std::string_view(line).substr(colon + 1))));
+    headers.add(line.substr(0, colon),
+                std::string(http::trim(std::string_view(line).substr(colon + 1))));
   }
   return headers;
 }
@@ -179,7 +175,7 @@ std::optional<MultipartReader::Part> MultipartReader::next_part() {
     is_over_ = true;
     return std::nullopt;
   }
-  if (!trim(read_line()).empty())
+  if (!http::trim(read_line()).empty())
     fail(Code::invalid, "a boundary of the multipart body goes on where it should end");
   if (++parts_ > kMaxParts) fail(Code::invalid, "the multipart body has too many parts");
   Part part = describe(read_head());

@@ -30,10 +30,7 @@ class ChurnTest(ClusterTest):
 
     def kill_engine(self):
         self.is_up.clear()
-        self.cluster.engine.process.kill()
-        self.cluster.engine.process.wait(20)
-        self.cluster.api.close()
-        self.cluster.start()
+        self.cluster.kill_and_start()
         self.is_up.set()
 
     def insist(self, method, path, body=None, kind="application/json", expect=(200, 201, 202)):

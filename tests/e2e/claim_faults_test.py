@@ -96,10 +96,7 @@ class RushTest(ClusterTest):
     def kill_when(self, condition):
         wait_until(condition, SECONDS, "the moment to kill the engine")
         self.is_up.clear()
-        self.cluster.engine.process.kill()
-        self.cluster.engine.process.wait(20)
-        self.cluster.api.close()
-        self.cluster.start()
+        self.cluster.kill_and_start()
         self.is_up.set()
 
     def test_killed_in_the_middle(self):

@@ -114,6 +114,11 @@ class Cluster:
         self.api = Api(self.kubeconfig)
         return self
 
+    def kill_and_start(self):
+        self.engine.process.kill()
+        self.engine.process.wait(20)
+        self.start()
+
     def end(self):
         self.api.close()
         if not self.engine:
