@@ -52,6 +52,8 @@ class Case(unittest.TestCase):
         self.core = client.CoreV1Api()
         self.objects = client.CustomObjectsApi()
         self.ns = self.core.create_namespace(client.V1Namespace(metadata=client.V1ObjectMeta(generate_name="py-"))).metadata.name
+        # It comes by itself, and a watch or a list in pages that begins before would see it.
+        wait_until(lambda: self.core.list_namespaced_config_map(self.ns).items, what="the server's own ConfigMap")
 
     def refused(self, status, act, *args, **kwargs):
         with self.assertRaises(ApiException) as caught:
