@@ -102,6 +102,11 @@ void WatchCache::add_index(std::string name, const IndexFunction& function) {
   options_.indexes.try_emplace(std::move(name), function);
 }
 
+void WatchCache::set_give_way(std::function<void(const std::stop_token& stop)> give_way) {
+  HEARTH_ASSERT(!thread_.joinable());
+  give_way_ = std::move(give_way);
+}
+
 void WatchCache::start() {
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
@@ -220,7 +225,13 @@ void WatchCache::follow(Round& round, const std::stop_token& stop) {
                                   : options_.watch_time,
   };
   const auto end =
-      client_.watch(resource_, watch, [&](Event event) { take(round, std::move(event)); }, stop);
+      client_.watch(
+          resource_, watch,
+          [&](Event event) {
+            if (give_way_ && !round.is_initial) give_way_(stop);
+            take(round, std::move(event));
+          },
+          stop);
   if (end == WatchEnd::expired) round.version.clear();
 }
 

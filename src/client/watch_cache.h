@@ -63,6 +63,9 @@ class WatchCache {
   // Before start(). An index that is there already stays as it is.
   void add_handlers(CacheHandlers handlers);
   void add_index(std::string name, const IndexFunction& function);
+  // Called before a change is taken, on the cache's thread; may wait while others have a better use
+  // for the processor. What comes meanwhile is taken in one go.
+  void set_give_way(std::function<void(const std::stop_token& stop)> give_way);
   void start();
   // Idempotent. A list that is under way is waited for. What was read stays readable.
   void stop();
@@ -102,6 +105,7 @@ class WatchCache {
   const ResourceId resource_;
   WatchCacheOptions options_;  // does not change after start()
   std::vector<CacheHandlers> handlers_;
+  std::function<void(const std::stop_token& stop)> give_way_;
   mutable std::mutex mutex_;  // guards what follows, down to the thread
   mutable std::condition_variable_any synced_;
   bool is_synced_ = false;

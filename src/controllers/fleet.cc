@@ -65,6 +65,8 @@ struct Fleet::Extensions {
         templates(manager.client(), template_cache, manager.cache(client::kNetworkPolicies),
                   options.controllers.tracer) {
     const Options& wanted = options.controllers;
+    // What was claimed is known to who claimed it.
+    manager.let_lag(sandbox_cache);
     claims.watch(manager.add(
         claims, {.name = "sandboxclaim", .workers = wanted.claim_workers, .is_urgent = true}));
     // A pool with nothing left to give waits for nobody: those who claim wait for it.

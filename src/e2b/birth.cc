@@ -157,10 +157,11 @@ void complete(Core& core, const Json& sandbox, const Birth& birth, Duration pod_
 // Who makes it has its turn until it is done: the keeper has no part in it meanwhile.
 Object give_warm(Core& core, const Birth& birth) {
   if (core.parts.allocator == nullptr || !birth.pool) return nullptr;
-  const reconcile::RightOfWay::Urgent urgent(core.parts.manager.right_of_way());
   for (int i = 0; i < kMostTakes; ++i) {
     auto hold = take(core, birth);
     if (!hold) return nullptr;
+    // Not before: one that is to come does so through those who give way.
+    const reconcile::RightOfWay::Urgent urgent(core.parts.manager.right_of_way());
     const auto turn = core.turns.take(model::key_of(*hold->sandbox()));
     Object warm = adopt(core, birth, std::move(*hold));
     if (!warm) continue;

@@ -18,6 +18,8 @@ namespace {
 constexpr Duration kAfterOthers = std::chrono::seconds(1);
 // Each may wait for the node to freeze a sandbox.
 constexpr unsigned kWorkers = 8;
+// A new sandbox needs nothing of us: those who are being made go first.
+constexpr Duration kPatience = std::chrono::milliseconds(100);
 
 bool is_ours(const Json& sandbox) {
   return model::label_of(sandbox, model::kFrontLabel) == kFront;
@@ -27,7 +29,12 @@ bool is_ours(const Json& sandbox) {
 
 void Keeper::add_to(reconcile::Manager& manager) {
   reconcile::Controller& controller = manager.add(
-      *this, {.name = "e2b", .workers = kWorkers, .queue = {}, .resync = std::chrono::hours(10)});
+      *this, {.name = "e2b",
+              .workers = kWorkers,
+              .queue = {},
+              .resync = std::chrono::hours(10),
+              .is_background = true,
+              .patience = kPatience});
   // Before the controller's own handler, which makes a worker look.
   core_.sandboxes.add_handlers(
       {.on_add = {}, .on_update = {}, .on_delete = [this](const Object& last) {

@@ -7,6 +7,9 @@
 namespace hearth::reconcile {
 namespace {
 
+// Long enough for a burst of claims to be over, too short for anybody to notice.
+constexpr Duration kMostLag = std::chrono::milliseconds(10);
+
 bool says_nothing(const client::WatchCacheOptions& options) {
   return options.ns.empty() && options.label_selector.empty() && options.field_selector.empty();
 }
@@ -46,6 +49,12 @@ client::WatchCache& Manager::cache(const client::ResourceId& resource,
   HEARTH_ASSERT(says_nothing(options) || says_the_same(options, kept->options));
   for (const auto& [name, function] : indexes) kept->cache->add_index(name, function);
   return *kept->cache;
+}
+
+void Manager::let_lag(client::WatchCache& cache) {
+  cache.set_give_way([this, turn = RightOfWay::Turn()](const std::stop_token& stop) mutable {
+    right_of_way_.give_way_briefly(turn, kMostLag, stop);
+  });
 }
 
 Controller& Manager::add(Reconciler& reconciler, ControllerOptions options) {

@@ -28,6 +28,9 @@ class Manager {
   // names of their own. All before start_caches().
   client::WatchCache& cache(const client::ResourceId& resource,
                             client::WatchCacheOptions options = {});
+  // Its changes wait, a few milliseconds at most, while something urgent is being done. Not for a
+  // cache whose changes are what is urgent. Before start_caches().
+  void let_lag(client::WatchCache& cache);
   // Before start(). Both the reconciler and whatever it uses must outlive the manager.
   Controller& add(Reconciler& reconciler, ControllerOptions options);
 

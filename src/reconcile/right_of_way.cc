@@ -32,4 +32,25 @@ void RightOfWay::give_way(Turn& turn, Duration patience, const std::stop_token& 
   }
 }
 
+// Either who waits has been counted when this looks, or it sees that nobody is urgent any more.
+void RightOfWay::end_urgent() {
+  last_ = steady_clock::now();
+  if (--urgent_ > 0 || brief_ == 0) return;
+  const std::lock_guard lock(mutex_);
+  over_.notify_all();
+}
+
+void RightOfWay::give_way_briefly(Turn& turn, Duration patience,
+                                  const std::stop_token& stop) const {
+  if (urgent_ == 0) return;
+  const Moment began = steady_clock::now();
+  if (began < turn.until) return;
+  std::unique_lock lock(mutex_);
+  ++brief_;
+  const bool is_over =
+      over_.wait_for(lock, stop, patience, [this] { return urgent_ == 0; });
+  --brief_;
+  if (!is_over) turn.until = steady_clock::now() + patience;
+}
+
 }  // namespace hearth::reconcile

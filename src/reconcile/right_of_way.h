@@ -7,7 +7,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <functional>
+#include <mutex>
 #include <stop_token>
 
 #include "base/clock.h"
@@ -24,10 +26,7 @@ class RightOfWay {
     explicit Urgent(RightOfWay& right) : right_(right) { ++right_.urgent_; }
     Urgent(const Urgent&) = delete;
     Urgent& operator=(const Urgent&) = delete;
-    ~Urgent() {
-      right_.last_ = std::chrono::steady_clock::now();
-      --right_.urgent_;
-    }
+    ~Urgent() { right_.end_urgent(); }
 
    private:
     RightOfWay& right_;
@@ -44,10 +43,17 @@ class RightOfWay {
   // while it has its turn.
   void give_way(Turn& turn, Duration patience, const std::stop_token& stop,
                 const std::function<bool()>& can_wait) const;
+  // For those whom others wait for soon: returns as soon as nobody is urgent, without a lull.
+  void give_way_briefly(Turn& turn, Duration patience, const std::stop_token& stop) const;
 
  private:
+  void end_urgent();
+
   std::atomic<int> urgent_ = 0;
   std::atomic<Moment> last_ = Moment();
+  mutable std::atomic<int> brief_ = 0;  // who waits for `over_`
+  mutable std::mutex mutex_;            // of `over_`
+  mutable std::condition_variable_any over_;
 };
 
 }  // namespace hearth::reconcile

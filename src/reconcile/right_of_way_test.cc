@@ -69,6 +69,31 @@ TEST_F(RightOfWayTest, WhoCannotWaitAnyMoreDoesNot) {
   EXPECT_EQ(turn_.until, RightOfWay::Moment());
 }
 
+TEST_F(RightOfWayTest, BrieflyMeansWithoutALull) {
+  std::optional<RightOfWay::Urgent> urgent(std::in_place, right_);
+  std::atomic<bool> is_over = false;
+  const std::jthread other([&] {
+    std::this_thread::sleep_for(5ms);
+    is_over = true;
+    urgent.reset();
+  });
+  right_.give_way_briefly(turn_, kForEver, stop_.get_token());
+  EXPECT_TRUE(is_over);
+  right_.give_way_briefly(turn_, kForEver, stop_.get_token());
+  EXPECT_EQ(turn_.until, RightOfWay::Moment());
+}
+
+TEST_F(RightOfWayTest, BrieflyEndsToo) {
+  const RightOfWay::Urgent urgent(right_);
+  right_.give_way_briefly(turn_, 1ms, stop_.get_token());
+  EXPECT_GT(turn_.until, RightOfWay::Moment());
+  turn_.until = RightOfWay::Moment::max();
+  right_.give_way_briefly(turn_, kForEver, stop_.get_token());
+  turn_.until = RightOfWay::Moment();
+  stop_.request_stop();
+  right_.give_way_briefly(turn_, kForEver, stop_.get_token());
+}
+
 TEST_F(RightOfWayTest, AStopEndsTheWait) {
   const RightOfWay::Urgent urgent(right_);
   std::latch begun(1);
