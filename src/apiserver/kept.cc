@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 
 #include <fmt/format.h>
 
@@ -13,9 +14,18 @@
 namespace hearth::apiserver {
 namespace {
 
+// What a thread keeps of the memory in which it renders.
+constexpr std::size_t kMostRoom = 256 << 10;
+
 // What a kept text of this kind begins with.
 std::string head_of(std::string_view kind, std::string_view api_version) {
   return fmt::format(R"({{"kind":{},"apiVersion":{},)", json_quote(kind), json_quote(api_version));
+}
+
+bool take(std::string_view& text, std::string_view front) {
+  if (!text.starts_with(front)) return false;
+  text.remove_prefix(front.size());
+  return true;
 }
 
 void append_members(std::string& text, const model::JsonObject& object,
@@ -108,35 +118,42 @@ std::string owner_uids(const Json& object) {
   return uids;
 }
 
-bool is_kept_as(const store::Object& object, const std::string& head) {
-  return object.text.starts_with(head);
+// Whether the text begins with head_of() the resource, without making that: kinds, groups and
+// versions have nothing to escape.
+bool is_kept_as(const store::Object& object, const Resource& resource) {
+  std::string_view text = object.text;
+  return take(text, R"({"kind":")") && take(text, resource.kind) &&
+         take(text, R"(","apiVersion":")") &&
+         (resource.group.empty() || (take(text, resource.group) && take(text, "/"))) &&
+         take(text, resource.version) && take(text, R"(",)");
 }
 
 // The tree, if it is still about and in the version that the resource shows.
 std::shared_ptr<const Tree> shown_tree(const store::Object& object, const Resource& resource) {
   auto tree = tree_of(object);
-  const bool is_shown = tree && is_kept_as(object, head_of(resource.kind, resource.api_version()));
-  return is_shown ? tree : nullptr;
+  return tree && is_kept_as(object, resource) ? tree : nullptr;
 }
 
 }  // namespace
 
 KeptText render_kept(const Json& object, const patch::Owners& owners) {
-  KeptText kept;
-  kept.text = head_of(model::text_at(object, {"kind"}), model::text_at(object, {"apiVersion"}));
-  kept.text += R"("metadata":{"resourceVersion":")";
-  kept.hole = kept.text.size();
-  kept.text += '"';
+  // It grows once in the life of a thread; what is kept has no room to spare.
+  static thread_local std::string text;
+  if (text.capacity() > kMostRoom) text = {};
+  text = head_of(model::text_at(object, {"kind"}), model::text_at(object, {"apiVersion"}));
+  text += R"("metadata":{"resourceVersion":")";
+  const std::size_t hole = text.size();
+  text += '"';
   if (const model::JsonObject* metadata = model::object_at(object, {"metadata"}))
-    append_members(kept.text, *metadata, {"resourceVersion"});
+    append_members(text, *metadata, {"resourceVersion"});
   if (!owners.empty()) {
-    kept.text += R"(,"managedFields":)";
-    patch::append_text(kept.text, owners);
+    text += R"(,"managedFields":)";
+    patch::append_text(text, owners);
   }
-  kept.text += '}';
-  append_members(kept.text, object.get_object(), {"kind", "apiVersion", "metadata"});
-  kept.text += '}';
-  return kept;
+  text += '}';
+  append_members(text, object.get_object(), {"kind", "apiVersion", "metadata"});
+  text += '}';
+  return {text, hole};
 }
 
 void put_managed_fields(Json& object, const patch::Owners& owners) {
@@ -152,16 +169,18 @@ std::string render(Json object, const patch::Owners& owners) {
 }
 
 store::Tags tags_of(const Json& object, const Resource& resource) {
-  std::vector<std::pair<std::string, std::string>> tags;
+  std::vector<store::Tags::Pair> tags;
   if (const model::JsonObject* labels = model::object_at(object, {"metadata", "labels"}))
     for (const auto& [key, value] : *labels)
-      if (value.is_string()) tags.emplace_back(std::string(key), std::string(value.get_string()));
+      if (value.is_string()) tags.emplace_back(key, value.get_string());
+  std::deque<std::string> made;  // what tags are views of
   if (resource.built_in)
     for (const std::string& field : selectable_fields(resource))
-      tags.emplace_back("\x01" + field, field_of(object, resource, field));
+      tags.emplace_back(made.emplace_back("\x01" + field),
+                        made.emplace_back(field_of(object, resource, field)));
   tags.emplace_back(kUidTag, uid_of(object));
-  if (std::string owners = owner_uids(object); !owners.empty())
-    tags.emplace_back(kOwnersTag, std::move(owners));
+  const std::string owners = owner_uids(object);
+  if (!owners.empty()) tags.emplace_back(kOwnersTag, owners);
   if (is_deleting(object)) tags.emplace_back(kEndingTag, "1");
   return store::Tags(tags);
 }
@@ -208,7 +227,7 @@ store::Durability durability_of(const Resource& resource) {
 
 Json view(const store::Object& object, const Resource& resource, model::Storage storage) {
   Json json = model::read_json(object.text, std::move(storage));
-  if (is_kept_as(object, head_of(resource.kind, resource.api_version()))) return json;
+  if (is_kept_as(object, resource)) return json;
   from_storage(resource, json);
   return json;
 }
@@ -231,7 +250,7 @@ Seen see(const store::Object& object, const Resource& resource, const model::Sto
 }
 
 std::string view_text(const store::Object& object, const Resource& resource) {
-  if (is_kept_as(object, head_of(resource.kind, resource.api_version()))) return object.text;
+  if (is_kept_as(object, resource)) return object.text;
   return model::to_text(view(object, resource));
 }
 
@@ -242,7 +261,7 @@ void append_items(std::string& text, const std::vector<store::ObjectPtr>& object
   for (const store::ObjectPtr& object : objects) {
     if (!is_first) text += ',';
     is_first = false;
-    if (!is_kept_as(*object, head)) {
+    if (!is_kept_as(*object, resource)) {
       Json json = view(*object, resource);
       if (resource.built_in)
         for (const char* name : {"apiVersion", "kind"}) json.as_object().erase(name);

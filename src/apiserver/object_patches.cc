@@ -5,6 +5,7 @@
 #include "apiserver/objects_internal.h"
 #include "apiserver/strategy.h"
 #include "model/json_path.h"
+#include "model/scratch.h"
 #include "patch/managed_fields.h"
 #include "patch/patch.h"
 
@@ -56,7 +57,8 @@ Written Objects::patch(const Place& place, PatchKind kind, const model::ParsedJs
     // Revisions are compared only if the patch itself brings one.
     change.revision_is_copied = kind != PatchKind::json &&
                                 model::text_at(body.value, {"metadata", "resourceVersion"}).empty();
-    Json next(old, change.storage);
+    // Not in the Scratch: most of it stays, as the object's tree.
+    Json next(old, model::Storage());
     if (kind == PatchKind::json || model::find(body.value, {"metadata", "managedFields"}))
       put_managed_fields(next, *seen.owners);
     switch (kind) {

@@ -287,8 +287,8 @@ store::Write Objects::make_write(const Resource& resource, Json object, patch::O
   write.durability = durability_of(resource);
   if (write.text.size() <= kLongestWithTree) {
     const bool is_converted = storage->schema != resource.schema;
-    const auto tree =
-        std::make_shared<Tree>(object, std::move(owners), is_converted ? nullptr : resource.schema);
+    const auto tree = std::make_shared<Tree>(std::move(object), std::move(owners),
+                                             is_converted ? nullptr : resource.schema);
     recent_trees_.keep(tree);
     write.companion = tree;
   }
@@ -446,7 +446,7 @@ Written Objects::edit(const Place& place, std::string_view subresource, const Wr
       schema::prune(next, *resource.schema, &change.problems.unknown, change.touched);
       change.refuse_or_warn();
       keep_only_subresource(next, old, subresource, change.touched);
-    } else if (resource.has_status && !resource.built_in) {
+    } else if (resource.has_status && !resource.built_in && change.touched.member("status")) {
       next.as_object().erase("status");
       if (const Json* status = model::find(old, {"status"})) next.as_object()["status"] = *status;
     }

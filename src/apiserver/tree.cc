@@ -5,8 +5,8 @@
 
 namespace hearth::apiserver {
 
-Tree::Tree(const Json& object, patch::Owners owners, schema::SchemaPtr checked_by)
-    : json_(object, boost::json::storage_ptr{}),
+Tree::Tree(Json object, patch::Owners owners, schema::SchemaPtr checked_by)
+    : json_(std::move(object), boost::json::storage_ptr{}),
       owners_(std::move(owners)),
       checked_by_(std::move(checked_by)) {
   // There already, so that settling it allocates nothing.

@@ -24,10 +24,10 @@ using JsonPtr = std::shared_ptr<const Json>;
 
 class Tree final : public store::Companion {
  public:
-  // A copy of `object`, as it is kept. In memory of its own kind (see model/scratch.h): anyone may
-  // copy it again, at any time. `checked_by`: the schema that it was pruned, defaulted and
-  // validated with; null: it has been converted since.
-  Tree(const Json& object, patch::Owners owners, schema::SchemaPtr checked_by);
+  // `object` as it is kept; a copy, if it was made in a Scratch: anyone may copy it again, at any
+  // time. `checked_by`: the schema that it was pruned, defaulted and validated with; null: it has
+  // been converted since.
+  Tree(Json object, patch::Owners owners, schema::SchemaPtr checked_by);
 
   void settle(store::Revision revision) noexcept override;
   const Json& json() const { return json_; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -29,6 +30,16 @@ std::size_t utf8_length(std::string_view text) {
     return follows(1, low, high) && follows(2) && follows(3) ? 4 : 0;
   }
   return 0;
+}
+
+// Eight bytes at a time: hardly any text has more than that in it.
+void skip_ascii(std::string_view& text) {
+  std::uint64_t bytes = 0;
+  while (text.size() >= sizeof(bytes)) {
+    std::memcpy(&bytes, text.data(), sizeof(bytes));
+    if ((bytes & 0x8080808080808080) != 0) return;
+    text.remove_prefix(sizeof(bytes));
+  }
 }
 
 }  // namespace
@@ -78,6 +89,8 @@ std::string to_utf8(std::string_view text) {
 
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
+    skip_ascii(text);
+    if (text.empty()) break;
     const std::size_t length = utf8_length(text);
     if (length == 0) return false;
     text.remove_prefix(length);

@@ -56,6 +56,16 @@ TEST(JsonText, IsAlwaysValid) {
   EXPECT_EQ(to_utf8("gr\xC3\xB6\xC3"), "gr\xC3\xB6\xEF\xBF\xBD");
 }
 
+TEST(JsonText, KnowsUtf8WhereverItStands) {
+  for (std::size_t before = 0; before < 20; ++before) {
+    for (std::size_t after = 0; after < 20; ++after) {
+      const std::string text = std::string(before, 'x') + "\xC3\xB6" + std::string(after, 'x');
+      EXPECT_TRUE(is_utf8(text)) << text;
+      EXPECT_FALSE(is_utf8(std::string(before, 'x') + '\xC3' + std::string(after, 'x'))) << text;
+    }
+  }
+}
+
 TEST(Log, QuotesWhatCouldBeMistaken) {
   const Time time(1767323045s);
   EXPECT_EQ(log::render(log::Format::text, log::Level::info, time, "made",

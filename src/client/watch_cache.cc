@@ -224,14 +224,13 @@ void WatchCache::follow(Round& round, const std::stop_token& stop) {
       .timeout = round.is_initial ? std::min(options_.watch_time, kStreamingPatience)
                                   : options_.watch_time,
   };
-  const auto end =
-      client_.watch(
-          resource_, watch,
-          [&](Event event) {
-            if (give_way_ && !round.is_initial) give_way_(stop);
-            take(round, std::move(event));
-          },
-          stop);
+  const auto end = client_.watch(
+      resource_, watch,
+      [&](Event event) {
+        if (give_way_ && !round.is_initial) give_way_(stop);
+        take(round, std::move(event));
+      },
+      stop);
   if (end == WatchEnd::expired) round.version.clear();
 }
 

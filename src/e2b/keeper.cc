@@ -28,13 +28,12 @@ bool is_ours(const Json& sandbox) {
 }  // namespace
 
 void Keeper::add_to(reconcile::Manager& manager) {
-  reconcile::Controller& controller = manager.add(
-      *this, {.name = "e2b",
-              .workers = kWorkers,
-              .queue = {},
-              .resync = std::chrono::hours(10),
-              .is_background = true,
-              .patience = kPatience});
+  reconcile::Controller& controller = manager.add(*this, {.name = "e2b",
+                                                          .workers = kWorkers,
+                                                          .queue = {},
+                                                          .resync = std::chrono::hours(10),
+                                                          .is_background = true,
+                                                          .patience = kPatience});
   // Before the controller's own handler, which makes a worker look.
   core_.sandboxes.add_handlers(
       {.on_add = {}, .on_update = {}, .on_delete = [this](const Object& last) {

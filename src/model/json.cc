@@ -197,11 +197,16 @@ bool has_special(std::uint64_t bytes) {
 
 // Nearly all texts are, and nearly everything that is written is text: eight bytes at a time.
 bool is_plain(std::string_view text) {
-  while (text.size() >= sizeof(std::uint64_t)) {
-    std::uint64_t bytes = 0;
-    std::memcpy(&bytes, text.data(), sizeof(bytes));
+  std::uint64_t bytes = 0;
+  if (text.size() >= sizeof(bytes)) {
+    // The last eight, whose first ones are looked at again below.
+    std::memcpy(&bytes, text.data() + text.size() - sizeof(bytes), sizeof(bytes));
     if (has_special(bytes)) return false;
-    text.remove_prefix(sizeof(bytes));
+    for (; text.size() > sizeof(bytes); text.remove_prefix(sizeof(bytes))) {
+      std::memcpy(&bytes, text.data(), sizeof(bytes));
+      if (has_special(bytes)) return false;
+    }
+    return true;
   }
   for (const char c : text)
     if (static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\') return false;
@@ -279,7 +284,9 @@ Json read_json(std::string_view text, Storage storage) {
 
 void append_text(std::string& out, std::string_view text) {
   if (is_plain(text)) {
-    out.append(1, '"').append(text).append(1, '"');
+    out += '"';
+    out += text;
+    out += '"';
   } else {
     out += json::serialize(text);
   }

@@ -55,7 +55,11 @@ void append_member(std::string& out, std::string_view name, std::string_view val
 }  // namespace
 
 OwnedFields::OwnedFields(FieldSet fields) : set(std::move(fields)) {
-  append_text(text, set);
+  // It grows once in the life of a thread; what is kept has no room to spare.
+  static thread_local std::string room;
+  room.clear();
+  append_text(room, set);
+  text = room;
 }
 
 const FieldSet& Owner::set() const {

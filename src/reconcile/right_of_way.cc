@@ -47,8 +47,7 @@ void RightOfWay::give_way_briefly(Turn& turn, Duration patience,
   if (began < turn.until) return;
   std::unique_lock lock(mutex_);
   ++brief_;
-  const bool is_over =
-      over_.wait_for(lock, stop, patience, [this] { return urgent_ == 0; });
+  const bool is_over = over_.wait_for(lock, stop, patience, [this] { return urgent_ == 0; });
   --brief_;
   if (!is_over) turn.until = steady_clock::now() + patience;
 }

@@ -7,6 +7,7 @@
 
 #include "base/base64.h"
 #include "base/error.h"
+#include "base/json_text.h"
 #include "schema/builtin.h"
 #include "schema/table.h"
 #include "schema/words.h"

@@ -94,21 +94,6 @@ bool is_host_name(std::string_view text) {
                                        text);
 }
 
-// How many bytes the character at the start takes; 0 if it is none.
-std::size_t character_size(std::string_view text) {
-  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = at(0);
-  if (first < 0x80) return 1;
-  const std::size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || text.size() < size) return 0;
-  for (std::size_t i = 1; i < size; ++i)
-    if ((at(i) & 0xC0) != 0x80) return 0;
-  const bool too_short = (first == 0xE0 && at(1) < 0xA0) || (first == 0xF0 && at(1) < 0x90);
-  const bool surrogate = first == 0xED && at(1) >= 0xA0;
-  const bool too_large = first == 0xF4 && at(1) >= 0x90;
-  return too_short || surrogate || too_large ? 0 : size;
-}
-
 }  // namespace
 
 bool matches(std::string_view pattern, std::string_view text) {
@@ -137,15 +122,6 @@ bool is_of_format(std::string_view format, std::string_view text) {
   if (format == "mac") return matches("^(?i)[0-9a-f]{2}([:-][0-9a-f]{2}){5}$", text);
   if (format == "email") return matches(R"(^[^@\s]+@[^@\s]+$)", text);
   if (format == "uri") return matches(R"(^([a-zA-Z][a-zA-Z0-9+.-]*:|/)\S*$)", text);
-  return true;
-}
-
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const std::size_t size = character_size(text);
-    if (size == 0) return false;
-    text.remove_prefix(size);
-  }
   return true;
 }
 

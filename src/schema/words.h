@@ -19,7 +19,6 @@ void check_pattern(std::string_view pattern);
 // Whether a text is of a format: date-time, byte, uuid, ipv4, ... Any text is of an unknown one.
 bool is_of_format(std::string_view format, std::string_view text);
 
-bool is_utf8(std::string_view text);
 // How many code points a text in UTF-8 has.
 std::size_t count_characters(std::string_view text);
 

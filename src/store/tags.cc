@@ -1,8 +1,8 @@
 #include "store/tags.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <map>
 
 #include "base/error.h"
 
@@ -42,21 +42,19 @@ std::string_view take_counted(std::string_view& rest) {
 
 }  // namespace
 
-Tags::Tags(std::initializer_list<Pair> pairs) {
-  pack(pairs);
-}
+Tags::Tags(std::initializer_list<Pair> pairs) : Tags(std::vector<Pair>(pairs)) {}
 
-Tags::Tags(const std::vector<std::pair<std::string, std::string>>& pairs) {
-  pack(pairs);
-}
-
-template <typename Pairs>
-void Tags::pack(const Pairs& pairs) {
-  std::map<std::string_view, std::string_view> sorted;
+Tags::Tags(const std::vector<Pair>& pairs) {
+  std::vector<Pair> sorted;
+  sorted.reserve(pairs.size());
   std::size_t size = 0;
-  for (const auto& [name, value] : pairs) {
-    sorted.insert_or_assign(name, value);
-    size += 2 * kLengthBytes + name.size() + value.size();
+  for (const Pair& pair : pairs) {
+    const auto at = std::ranges::lower_bound(sorted, pair.first, {}, &Pair::first);
+    if (at != sorted.end() && at->first == pair.first)
+      at->second = pair.second;
+    else
+      sorted.insert(at, pair);
+    size += 2 * kLengthBytes + pair.first.size() + pair.second.size();
   }
   bytes_.reserve(size);
   for (const auto& [name, value] : sorted) {

@@ -22,7 +22,7 @@ class Tags {
   Tags() = default;
   // In any order. Of pairs with one name the last counts.
   Tags(std::initializer_list<Pair> pairs);
-  Tags(const std::vector<std::pair<std::string, std::string>>& pairs);
+  explicit Tags(const std::vector<Pair>& pairs);
 
   // The opposite of packed(). Throws Error(invalid) for bytes that packed() never made.
   static Tags parse_packed(std::string bytes);
@@ -48,9 +48,6 @@ class Tags {
   bool operator==(const Tags&) const = default;
 
  private:
-  template <typename Pairs>
-  void pack(const Pairs& pairs);
-
   // For each pair: length of the name, name, length of the value, value. Lengths are 32 bits,
   // little-endian.
   std::string bytes_;
