@@ -50,6 +50,7 @@ struct ClaimMemory {
   std::optional<Time> annotating;       // when its annotations are due
   std::string annotated_for;            // the sandbox that they were written with
   std::unique_ptr<ClaimTicket> ticket;  // in line for a sandbox
+  bool is_hoping = false;               // there for its grace alone, and says nothing of it
   // What a pass left that had nothing more to do, and when it wanted to look again.
   std::optional<ClaimSituation> settled;
   std::optional<Time> look_again;

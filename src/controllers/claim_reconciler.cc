@@ -71,7 +71,6 @@ struct ClaimReconciler::Pass {
   Time now;
   Object sandbox;
   ClaimView view = {};
-  Next again = kWhenChanged;
   bool is_silent = false;  // no status is written
   Retry retry = Retry::when_changed;
   std::string version = {};  // of the claim, as our write left it
@@ -185,7 +184,6 @@ void ClaimReconciler::work(Pass& pass) {
   } else {
     const Supply supply = supplier_.obtain(pass.claim, pass.memory);
     pass.sandbox = supply.sandbox;
-    pass.again = supply.again;
     pass.is_silent = supply.is_silent;
     if (supply.is_waiting)
       pass.fail_with("WaitingForWarmPool",
@@ -213,7 +211,7 @@ void ClaimReconciler::keep_up(Pass& pass) {
 
 // Says what came of it, and when to look again.
 Next ClaimReconciler::settle(Pass& pass) {
-  if (pass.is_silent) return pass.again;
+  if (pass.is_silent) return kWhenChanged;
   Json status = claim_status(pass.claim, pass.view, pass.now);
   // With the status of now it may be over: TTL 0 and a sandbox that has just finished.
   Json next = pass.claim;
@@ -225,11 +223,11 @@ Next ClaimReconciler::settle(Pass& pass) {
     return announce_end(pass);
   }
   const Written written = write_status(pass, status);
-  if (written == Written::conflict) return sooner(pass.again, kAfterConflict);
+  if (written == Written::conflict) return kAfterConflict;
   after_ready(pass, status);
   const std::optional<Time> look = earlier(expiry, pass.memory.annotating);
-  const Next next_look = sooner(pass.again, pause_until(look, pass.now));
-  if (pass.retry == Retry::when_changed && !pass.again && is_ready(next) && pass.sandbox &&
+  const Next next_look = pause_until(look, pass.now);
+  if (pass.retry == Retry::when_changed && is_ready(next) && pass.sandbox &&
       !has_outfit(pass.claim)) {
     pass.memory.settled = situation_of(pass.claim, *pass.sandbox);
     if (!pass.version.empty()) pass.memory.settled->claim = pass.version;

@@ -215,11 +215,15 @@ TEST(Claims, AnAddressIsWaitedForALittle) {
   world.add_member("pool-a", "", false);
   world.add_claim();
   world.clock.advance(std::chrono::seconds(1));
-  const auto again = world.pass();
-  ASSERT_TRUE(again);
-  EXPECT_LE(*again, std::chrono::milliseconds(500));
+  EXPECT_EQ(world.pass(), reconcile::kWhenChanged);
   EXPECT_EQ(world.ready(), "none");
+  // In line: it is told as soon as there is one.
+  const auto waiting = [&] { return world.process->allocator->stock({"default", "pool"}).waiting; };
+  EXPECT_EQ(waiting(), 1U);
+  EXPECT_EQ(world.pass(), reconcile::kWhenChanged);
+  EXPECT_EQ(waiting(), 1U);
   world.set_sandbox("pool-a", "10.0.0.5", "True", "DependenciesReady", "Pod is Ready");
+  ASSERT_TRUE(eventually([&] { return waiting() == 0; }));
   world.pass();
   EXPECT_EQ(world.bound(), "pool-a");
 
@@ -228,6 +232,21 @@ TEST(Claims, AnAddressIsWaitedForALittle) {
   world.clock.advance(std::chrono::seconds(5));
   world.pass("late");
   EXPECT_EQ(world.bound("late"), "late");
+}
+
+TEST(Claims, WhoHopedInVainStartsColdOrFails) {
+  ClaimWorld world;
+  world.add_member("pool-a", "", false);
+  world.add_claim("cold");
+  world.add_claim("fails", R"({"whenEmpty":"Fail"})");
+  for (const char* name : {"cold", "fails"}) world.pass(name);
+  world.clock.advance(std::chrono::seconds(5));
+  ASSERT_TRUE(eventually(
+      [&] { return world.process->allocator->stock({"default", "pool"}).waiting == 0; }));
+  for (const char* name : {"cold", "fails"}) world.pass(name);
+  EXPECT_EQ(world.bound("cold"), "cold");
+  EXPECT_EQ(world.ready("fails"),
+            R"(False WarmPoolEmpty: SandboxWarmPool "pool" has no sandbox to give)");
 }
 
 TEST(Claims, OnlyMembersOfTheirPoolAreTaken) {

@@ -22,7 +22,6 @@ using model::text_at;
 
 // How long a young claim may hope for a pool's sandbox that has no address yet.
 constexpr Duration kGrace = std::chrono::seconds(2);
-constexpr Duration kGraceLook = std::chrono::milliseconds(500);
 // Candidates that are lost to others in one pass. More mean that something else is wrong.
 constexpr unsigned kMostAttempts = 32;
 constexpr Duration kForEver = std::chrono::hours(24 * 365);
@@ -199,29 +198,36 @@ void ClaimSupplier::tell_adopted(const Json& claim, const Json& sandbox, std::st
 
 Supply ClaimSupplier::when_empty(Attempt& attempt) {
   const Json& claim = attempt.claim;
-  if (attempt.memory.ticket && !attempt.memory.ticket->is_called()) return {.is_waiting = true};
-  const bool has_waited = attempt.memory.ticket != nullptr;
-  attempt.memory.ticket.reset();
-  if (when_empty_of(claim) == "Wait" && !has_waited) return wait_in_line(attempt);
+  ClaimMemory& memory = attempt.memory;
+  if (memory.ticket && !memory.ticket->is_called())
+    return {.is_silent = memory.is_hoping, .is_waiting = !memory.is_hoping};
+  const bool has_waited = memory.ticket && !memory.is_hoping;
+  memory.ticket.reset();
+  const Time now = parts_.clock.now();
+  if (when_empty_of(claim) == "Wait" && !has_waited) {
+    memory.is_hoping = false;
+    wait_in_line(attempt, *attempt.source.pools.front(), patience_of(claim, now));
+    return {.is_waiting = true};
+  }
   if (has_waited) throw_empty(claim, " within the time the claim waits");
-  const Duration age = parts_.clock.now() - model::created_at(claim).value_or(Time());
-  const bool are_some_starting = std::ranges::any_of(attempt.source.pools, [&](const Object& pool) {
+  const Duration age =
+      std::max<Duration>(now - model::created_at(claim).value_or(Time()), Duration::zero());
+  const auto starting = std::ranges::find_if(attempt.source.pools, [&](const Object& pool) {
     return parts_.allocator.stock(model::key_of(*pool)).starting > 0;
   });
-  if (are_some_starting && age < kGrace)
-    return {.again = std::min(kGraceLook, kGrace - std::max(age, Duration::zero())),
-            .is_silent = true};
+  if (starting != attempt.source.pools.end() && age < kGrace) {
+    memory.is_hoping = true;
+    wait_in_line(attempt, **starting, kGrace - age);
+    return {.is_silent = true};
+  }
   if (when_empty_of(claim) == "Fail") throw_empty(claim, "");
   return {};
 }
 
-Supply ClaimSupplier::wait_in_line(Attempt& attempt) {
-  const Duration patience = patience_of(attempt.claim, parts_.clock.now());
+void ClaimSupplier::wait_in_line(Attempt& attempt, const Json& pool, Duration patience) {
   const model::Key key = model::key_of(attempt.claim);
   attempt.memory.ticket = std::make_unique<ClaimTicket>(
-      parts_.allocator, wish_for(attempt, *attempt.source.pools.front()), patience,
-      [wake = wake_, key] { wake(key); });
-  return {.is_waiting = true};
+      parts_.allocator, wish_for(attempt, pool), patience, [wake = wake_, key] { wake(key); });
 }
 
 Object ClaimSupplier::obtain_cold(Attempt& attempt) {

@@ -20,7 +20,6 @@ using model::Json;
 
 struct Supply {
   client::Object sandbox;   // null: not yet
-  reconcile::Next again;    // when to look again
   bool is_silent = false;   // nothing is to be said about it
   bool is_waiting = false;  // in line
 };
@@ -52,7 +51,7 @@ class ClaimSupplier {
 
   Supply obtain_warm(Attempt& attempt);
   Supply when_empty(Attempt& attempt);
-  Supply wait_in_line(Attempt& attempt);
+  void wait_in_line(Attempt& attempt, const Json& pool, Duration patience);
   client::Object obtain_cold(Attempt& attempt);
   client::Object adopt_promised(Attempt& attempt);
   client::Object adopt(Attempt& attempt, pool::Hold hold);
