@@ -58,7 +58,7 @@ function(hearth_test target label sources)
     set(order ${HEARTH_ONE_AT_A_TIME})
   endif()
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS ${label} TIMEOUT 120 ${order}
+    PROPERTIES LABELS ${label} TIMEOUT 300 ${order}
       SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]"
       ENVIRONMENT "HEARTH_BIN=${CMAKE_BINARY_DIR}/bin")
 endfunction()
@@ -86,5 +86,5 @@ function(hearth_fuzzer target source)
   endif()
   target_link_libraries(${target} PRIVATE ${ARGN})
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzzers)
-  set_tests_properties(${target} PROPERTIES LABELS unit TIMEOUT 120)
+  set_tests_properties(${target} PROPERTIES LABELS unit TIMEOUT 300)
 endfunction()

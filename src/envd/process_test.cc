@@ -116,19 +116,24 @@ TEST_F(EnvdProcess, SaysWhatIsWrongBeforeItStarts) {
 TEST_F(EnvdProcess, KillsAtTheDeadline) {
   const auto before = std::chrono::steady_clock::now();
   TestStream stream =
-      start("sleep 60 & sleep 60", R"(,"stdin":false)", {{"Connect-Timeout-Ms", "200"}});
+      start("sleep 60 & sleep 60", R"(,"stdin":false)", {{"Connect-Timeout-Ms", "2000"}});
   const unsigned pid = pid_in(stream.next());
   EXPECT_TRUE(stream.rest().starts_with("end:{\"error\":{\"code\":\"deadline_exceeded\""));
-  EXPECT_LT(std::chrono::steady_clock::now() - before, 20s);
+  EXPECT_LT(std::chrono::steady_clock::now() - before, 40s);
   EXPECT_FALSE(is_alive(pid));
 }
 
 TEST_F(EnvdProcess, KeepsQuietStreamsAlive) {
-  TestStream stream = start("sleep 2.5", R"(,"stdin":false)", {{"Keepalive-Ping-Interval", "1"}});
+  TestStream stream = start("while [ ! -e go ]; do sleep 0.05; done", R"(,"stdin":false)",
+                            {{"Keepalive-Ping-Interval", "1"}});
   stream.next();
-  EXPECT_EQ(stream.next(), R"({"event":{"keepalive":{}}})");
-  EXPECT_EQ(stream.next(), R"({"event":{"keepalive":{}}})");
-  EXPECT_EQ(stream.rest(), kGoodEnd);
+  const std::string alive = R"({"event":{"keepalive":{}}})";
+  EXPECT_EQ(stream.next(), alive);
+  EXPECT_EQ(stream.next(), alive);
+  write("work/go", "");
+  std::string rest = stream.rest();
+  while (rest.starts_with(alive)) rest.erase(0, alive.size() + 1);  // the end took its time
+  EXPECT_EQ(rest, kGoodEnd);
 }
 
 TEST_F(EnvdProcess, GoesOnWithoutItsClient) {
@@ -142,7 +147,7 @@ TEST_F(EnvdProcess, GoesOnWithoutItsClient) {
   second.close();
   write("work/go", "");
   // Nobody listens, and yet it gets rid of more than a pipe holds.
-  for (int i = 0; i < 200 && !std::filesystem::exists(path("work/result")); ++i)
+  for (int i = 0; i < 1200 && !std::filesystem::exists(path("work/result")); ++i)
     std::this_thread::sleep_for(50ms);
   EXPECT_EQ(read(path("work/result")), "done\n");
   EXPECT_TRUE(is_alive(pid));
@@ -174,7 +179,7 @@ TEST_F(EnvdProcess, ASlowListenerSlowsTheCommandDown) {
   std::this_thread::sleep_for(500ms);  // it would be over long ago
   EXPECT_FALSE(std::filesystem::exists(path("work/result")));
   stream.close();
-  for (int i = 0; i < 200 && !std::filesystem::exists(path("work/result")); ++i)
+  for (int i = 0; i < 1200 && !std::filesystem::exists(path("work/result")); ++i)
     std::this_thread::sleep_for(50ms);
   EXPECT_TRUE(std::filesystem::exists(path("work/result")));
   EXPECT_NE(pid, 0U);

@@ -102,7 +102,7 @@ class GuestServer : public testing::Test {
 };
 
 TEST_F(GuestServer, SaysWhichProtocolItSpeaks) {
-  const Hello hello = connect().hello(Deadline::after(5s)).hello;
+  const Hello hello = connect().hello(Deadline::after(60s)).hello;
 
   EXPECT_EQ(hello.protocol, kProtocolVersion);
   EXPECT_EQ(hello.version, HEARTH_VERSION);
@@ -175,14 +175,14 @@ TEST_F(GuestServer, SaysWhenThereIsNoSuchProgram) {
 TEST_F(GuestServer, RefusesBadRequestsAndServesOn) {
   linux::Channel channel = linux::connect_at(folder_.get(), "guest.sock");
   channel.send("nonsense");
-  const auto reply = channel.receive(Deadline::after(5s));
+  const auto reply = channel.receive(Deadline::after(60s));
   ASSERT_TRUE(reply);
   EXPECT_EQ(std::get<Failed>(parse_reply(reply->bytes)).code, Code::invalid);
 
   ExecRequest no_fds = shell("true");
   channel.send(encode(Request(no_fds)));
   EXPECT_TRUE(
-      std::holds_alternative<Failed>(parse_reply(channel.receive(Deadline::after(5s))->bytes)));
+      std::holds_alternative<Failed>(parse_reply(channel.receive(Deadline::after(60s))->bytes)));
 
   ExecRequest bad = shell("true");
   bad.environment = {"no-equals-sign"};
@@ -572,16 +572,16 @@ TEST_F(GuestServer, IsConfiguredOnceAndAtOnce) {
                          {.path = "relative", .content = "x"}};
 
   // One file that is no good, and nothing has happened.
-  EXPECT_THROW(connect().configure(configuration, Deadline::after(5s)), Error);
+  EXPECT_THROW(connect().configure(configuration, Deadline::after(60s)), Error);
   EXPECT_EQ(run(shell("echo $FROM_SANDBOX$TENANT")).output, "yes\n");
   EXPECT_FALSE(std::filesystem::exists(folder_path_ + "/deep/er/key"));
 
   configuration.files.pop_back();
-  connect().configure(configuration, Deadline::after(5s));
+  connect().configure(configuration, Deadline::after(60s));
   ExecRequest request = shell("pwd; echo $FROM_SANDBOX $TENANT; cat deep/er/key; ls -a deep/er");
   request.directory.clear();
   EXPECT_EQ(run(request).output, folder_path_ + "\nno alice\nsecret.\n..\nkey\n");
-  EXPECT_THROW(connect().configure({}, Deadline::after(5s)), Error);
+  EXPECT_THROW(connect().configure({}, Deadline::after(60s)), Error);
 }
 
 TEST_F(GuestServer, ServesManyClientsAtOnce) {

@@ -225,14 +225,14 @@ TEST_F(Wire, ACellThatIgnoresInterruptsIsGivenUp) {
 }
 
 TEST_F(Wire, OneCellAtATimeInTheOrderTheyCame) {
-  serve::TestClient first = begin("import time; time.sleep(0.3); order = ['first']");
+  serve::TestClient first = begin("import time; time.sleep(1); order = ['first']");
   std::vector<serve::TestClient> others;
   for (int i = 0; i < 3; ++i) {
     others.push_back(guest_.client());
     const std::string body = cell(fmt::format("order.append({})", i));
     others.back().send(fmt::format(
         "POST /execute HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{}", body.size(), body));
-    std::this_thread::sleep_for(30ms);
+    std::this_thread::sleep_for(200ms);  // they come by different ways
   }
   rest_of(first);
   for (serve::TestClient& other : others) EXPECT_EQ(read_events(other.receive()).error, "");

@@ -49,7 +49,7 @@ TEST_F(LoopDeviceTest, GoesWithItsLastUser) {
   EXPECT_TRUE(find_loop_device(label_));
   again.reset();
 
-  const Deadline deadline = Deadline::after(5s);
+  const Deadline deadline = Deadline::after(60s);
   while (find_loop_device(label_) && !deadline.passed()) std::this_thread::sleep_for(5ms);
   EXPECT_FALSE(find_loop_device(label_));
 }

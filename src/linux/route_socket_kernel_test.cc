@@ -167,7 +167,7 @@ TEST_F(RouteSocketTest, Ipv6StaysOffALinkThatIsToldSo) {
   here_->link_up("left");
   there_->link_up("right");
 
-  const Deadline deadline = Deadline::after(std::chrono::seconds(5));
+  const Deadline deadline = Deadline::after(std::chrono::minutes(1));
   while (here_->list_addresses().empty() && !deadline.passed()) ::usleep(1000);
 
   EXPECT_EQ(here_->list_addresses().size(), 1U) << "the end that was not told";
@@ -237,7 +237,7 @@ TEST_F(RouteSocketTest, AKnownNeighbourIsNotAskedFor) {
             }),
             0);
 
-  const Deadline deadline = Deadline::after(std::chrono::seconds(2));
+  const Deadline deadline = Deadline::after(std::chrono::minutes(1));
   const auto counted = [&] { return there_->find_link("right")->received_bytes - before; };
   while (counted() < 1000 && !deadline.passed()) ::usleep(1000);
   EXPECT_GE(counted(), 1000U);
@@ -290,7 +290,7 @@ TEST_F(RouteSocketTest, APeerGoesWithItsNamespace) {
   there_.reset();
   there_ns_.reset();
 
-  const Deadline deadline = Deadline::after(std::chrono::seconds(2));
+  const Deadline deadline = Deadline::after(std::chrono::minutes(1));
   while (here_->index_of("left") && !deadline.passed()) ::usleep(1000);
 
   EXPECT_FALSE(here_->index_of("left"));

@@ -19,6 +19,7 @@
 #include <boost/beast/websocket/stream.hpp>
 
 #include "base/error.h"
+#include "http/fields.h"
 #include "net/ahead_internal.h"
 #include "net/message_internal.h"
 #include "net/watchdog_internal.h"
@@ -136,12 +137,6 @@ void beast_close_socket(Wire& wire) {
   fail(Code::unavailable, "the WebSocket's peer left: {}", error.message());
 }
 
-std::string_view trim(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  return text;
-}
-
 // Empty where the client offers none. Nothing where it offers only others.
 std::optional<std::string> choose_subprotocol(const Headers& headers,
                                               const std::vector<std::string>& spoken) {
@@ -151,7 +146,7 @@ std::optional<std::string> choose_subprotocol(const Headers& headers,
     std::string_view list = field.value;
     while (!list.empty()) {
       const auto comma = std::min(list.find(','), list.size());
-      const std::string_view offered = trim(list.substr(0, comma));
+      const std::string_view offered = hearth::http::trim(list.substr(0, comma));
       list.remove_prefix(std::min(comma + 1, list.size()));
       offered_any = true;
       if (std::ranges::find(spoken, offered) != spoken.end()) return std::string(offered);

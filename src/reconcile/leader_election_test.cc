@@ -184,8 +184,8 @@ class Gate final : public client::Client {
 TEST_F(LeaderElectionTest, WhoCannotRenewStopsBeforeOthersMayLead) {
   Gate gate(server_.client());
   LeaderElectionOptions brief = eager("one");
-  brief.lease_duration = 2s;
-  brief.renew_deadline = 1s;
+  brief.lease_duration = 8s;
+  brief.renew_deadline = 4s;
   Candidate one(gate, brief);
   EXPECT_TRUE(one.leads());
   gate.shut();

@@ -61,7 +61,7 @@ class EscapeClient : public SandboxTest {
     if (!IsSkipped()) {
       channel_ = {};
       EXPECT_EQ(sh("echo alive").output, "alive\n");
-      const Deadline deadline = Deadline::after(5s);
+      const Deadline deadline = Deadline::after(60s);
       while (descriptors() != descriptors_ && !deadline.passed()) ::usleep(1000);
       const std::vector<std::string> now = descriptors();
       std::vector<std::string> extra;
@@ -99,8 +99,8 @@ class EscapeClient : public SandboxTest {
   }
 
   Reply ask(const std::string& bytes, std::span<const int> fds = {}) {
-    channel_.send(bytes, fds, Deadline::after(5s));
-    const auto answer = channel_.receive(Deadline::after(20s));
+    channel_.send(bytes, fds, Deadline::after(60s));
+    const auto answer = channel_.receive(Deadline::after(60s));
     if (!answer) fail(Code::unavailable, "the runtime hung up");
     return parse_reply(answer->bytes);
   }
@@ -287,8 +287,8 @@ TEST_F(EscapeClient, OtherUsersAreRefused) {
       try {
         if (::setresuid(65534, 65534, 65534) != 0) ::_exit(2);
         linux::Channel channel = linux::connect_at(folder.get(), kSocketName);
-        channel.send(encode(Request(HelloRequest{})), {}, Deadline::after(2s));
-        served = channel.receive(Deadline::after(2s)).has_value();
+        channel.send(encode(Request(HelloRequest{})), {}, Deadline::after(60s));
+        served = channel.receive(Deadline::after(60s)).has_value();
       } catch (const std::exception&) {
       }
       ::_exit(served ? 0 : 1);

@@ -71,7 +71,7 @@ TEST_F(EscapeTenants, AStormNextDoorIsNotFelt) {
     guest::ExecRequest request;
     request.command = {"/bin/sh", "-c", script};
     try {
-      one.start(request, {}, Deadline::after(std::chrono::seconds(5)));
+      one.start(request, {}, Deadline::after(std::chrono::seconds(20)));
     } catch (const std::exception&) {
       // The storm before it leaves no room.
     }

@@ -160,7 +160,7 @@ TEST_F(Escape, NothingCanBeTypedIntoATerminal) {
   request.terminal = true;
   guest::Connection connection(runtime().connect(id_));
   const guest::Connection::Process process = connection.start(request, {});
-  const auto exited = connection.wait(Deadline::after(std::chrono::seconds(10)));
+  const auto exited = connection.wait(Deadline::after(std::chrono::seconds(60)));
   char text[4096];
   const ssize_t got = ::read(process.terminal.get(), text, sizeof text);
 

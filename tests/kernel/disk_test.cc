@@ -29,7 +29,7 @@ std::size_t disks_in_use() {
 
 // The kernel lets go of a device behind our back.
 void expect_disks_in_use(std::size_t wanted) {
-  const Deadline deadline = Deadline::after(5s);
+  const Deadline deadline = Deadline::after(60s);
   while (disks_in_use() != wanted && !deadline.passed()) std::this_thread::sleep_for(10ms);
   EXPECT_EQ(disks_in_use(), wanted);
 }
@@ -157,7 +157,7 @@ TEST_F(Disk, TakesUpWhatIsWrittenAndGivesItBack) {
   sh("box", "head -c 300000000 /dev/zero > /big");
   const auto start = std::chrono::steady_clock::now();
   runtime().destroy("box");
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 20s);
   expect_disks_in_use(before_);
 }
 

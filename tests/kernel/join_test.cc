@@ -282,7 +282,7 @@ TEST_F(Joined, LeaveNothingBehind) {
     runtime().destroy(round % 2 == 0 ? "second" : "first");
     runtime().destroy("third");
   }
-  const Deadline deadline = Deadline::after(20s);
+  const Deadline deadline = Deadline::after(60s);
   HostState after = look_at_host();
   while (!(after == before) && !deadline.passed()) {  // the kernel removes links in its own time
     ::usleep(50'000);

