@@ -74,7 +74,6 @@ class Server {
   void start_attached(Client& client, const AttachRequest& request);
   void end_attached(const Command& command, const Exited& exited);
   void finish_attached();
-  void say_attached_end(Client& client);
   void start_awaiting(Client& client);
   void end_main(const Exited& exited);
   void drain_outputs(std::optional<std::uint64_t> source);
@@ -82,6 +81,7 @@ class Server {
   static void plan_detached(PendingSpawn& pending, const ExecRequest& request);
   void start_log(Client& client, const LogRequest& request);
   void pump_log(Client& client);
+  static bool say_end_of_log(Client& client);
   void note_kept(std::uint64_t position);
   void signal_command(Client& client, const SignalRequest& request);
   void connect_to_port(Client& client, const ConnectRequest& request);

@@ -133,13 +133,4 @@ void Server::finish_attached() {
   feed_log_readers();
 }
 
-void Server::say_attached_end(Client& client) {
-  const Exited exited = *std::exchange(client.attached_end, std::nullopt);
-  client.log_source.reset();
-  client.drained = false;
-  client.reading_log = false;
-  client.follow_log = false;
-  reply(client, exited);
-}
-
 }  // namespace hearth::guest

@@ -104,20 +104,30 @@ void Server::drain_outputs(std::optional<std::uint64_t> source) {
 
 void Server::pump_log(Client& client) {
   if (!client.reading_log) return;
+  const auto listen_for = [&](std::uint32_t events) {
+    watch(client.channel.fd(), tag_of(Tag::client, client.id), events, /*modify=*/true);
+  };
   while (const auto piece = log_.read(client.log_position, kLogPiece, client.log_source)) {
-    if (!client.channel.try_send(encode(Reply(*piece)))) {
-      // Go on when there is room; what is forgotten meanwhile is forgotten.
-      return watch(client.channel.fd(), tag_of(Tag::client, client.id), EPOLLIN | EPOLLOUT, true);
-    }
+    // Go on when there is room; what is forgotten meanwhile is forgotten.
+    if (!client.channel.try_send(encode(Reply(*piece)))) return listen_for(EPOLLIN | EPOLLOUT);
     client.log_position = piece->position + piece->bytes.size();
   }
   // Past what others wrote, for who wants one command's part only.
   client.log_position = std::max(client.log_position, log_.end());
-  watch(client.channel.fd(), tag_of(Tag::client, client.id), EPOLLIN, /*modify=*/true);
-  if (client.attached_end && client.drained) return say_attached_end(client);
-  if (client.follow_log) return;
+  const bool is_over = client.attached_end ? client.drained : !client.follow_log;
+  listen_for(is_over && !say_end_of_log(client) ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+// False while there is no room for it: unlike other replies it comes after as much as a client can
+// be sent.
+bool Server::say_end_of_log(Client& client) {
+  if (!client.channel.try_send(encode(Reply(client.attached_end.value_or(Exited{}))))) return false;
+  client.attached_end.reset();
+  client.log_source.reset();
+  client.drained = false;
   client.reading_log = false;
-  reply(client, Exited{});
+  client.follow_log = false;
+  return true;
 }
 
 }  // namespace hearth::guest

@@ -511,6 +511,25 @@ TEST_F(GuestServer, WhoDoesNotReadBlocksNobody) {
   EXPECT_EQ(missed.exited.status.code, 6);
 }
 
+// The end may be the one message that does not fit any more.
+TEST_F(GuestServer, WhoReadsLateHearsOfTheEndHoweverMuchCameBefore) {
+  for (std::size_t pieces = 1; pieces <= 16; ++pieces) {
+    ExecRequest request =
+        shell(fmt::format("read go; head -c {} /dev/zero; exit 6", pieces << 14U));
+    request.detached = true;
+    request.keep_input = true;
+    connect().start(request, {});
+    Connection late = connect();
+    const Connection::Attached attached = late.attach();
+    Connection reader = connect();
+    reader.attach();
+    linux::write_all(attached.input.get(), "\n");
+    EXPECT_EQ(listen_to(reader).exited.status.code, 6);
+
+    EXPECT_EQ(listen_to(late).exited.status.code, 6) << pieces;
+  }
+}
+
 TEST_F(GuestServer, ThereMustBeSomethingToAttachTo) {
   Connection running = connect();
   const std::uint32_t pid = running.start(shell("sleep 60"), {}).pid;
