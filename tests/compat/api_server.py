@@ -5,12 +5,13 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
-import time
 import unittest
 
-BIN = pathlib.Path(os.environ.get("HEARTH_BIN", pathlib.Path(__file__).resolve().parents[2] / "build/bin"))
-HEARTH = str(BIN / "hearth")
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+from hearth import HEARTH, wait_until  # noqa: E402
+
 TOKEN = "compat-admin-token"
 
 
@@ -32,28 +33,19 @@ class ApiServer:
         return (self.folder / "log").read_text()
 
     def wait_for_url(self):
-        end = time.monotonic() + 20
-        while time.monotonic() < end and self.process.poll() is None:
-            ready = re.search(r"^ready kube=(\S+)", self.said(), re.M)
-            if ready:
-                return ready[1]
-            time.sleep(0.02)
-        self.end()
-        raise AssertionError("hearth apiserver did not become ready")
+        def ready():
+            return re.search(r"^ready kube=(\S+)", self.said(), re.M)
+        try:
+            wait_until(lambda: ready() or self.process.poll() is not None, what="ready")
+            return ready()[1]
+        except (AssertionError, TypeError):
+            said = self.said()
+            self.end()
+            raise AssertionError(f"hearth apiserver did not become ready: {said}") from None
 
     def end(self):
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-            self.process.wait(20)
+            self.process.wait(60)
         self.log.close()
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def wait_until(condition, seconds=30, what="it"):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        result = condition()
-        if result:
-            return result
-        time.sleep(0.02)
-    raise AssertionError(f"{what} did not happen within {seconds} s")

@@ -23,7 +23,7 @@ class Forwarded:
 
     def end(self):
         self.process.terminate()
-        self.process.communicate(timeout=10)
+        self.process.communicate(timeout=60)
 
 
 class SurfaceCase(unittest.TestCase):

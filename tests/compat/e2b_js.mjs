@@ -14,7 +14,7 @@ after(() => box.kill())
 const decoder = new TextDecoder()
 
 async function eventually(condition) {
-  for (let i = 0; i < 500; ++i) {
+  for (let i = 0; i < 3000; ++i) {
     const result = await condition()
     if (result) return result
     await new Promise((resolve) => setTimeout(resolve, 20))
@@ -52,9 +52,10 @@ describe('commands', () => {
   })
 
   test('reattach', async () => {
-    const handle = await box.commands.run('sleep 0.5; echo late', { background: true })
+    const handle = await box.commands.run('until test -e /tmp/go; do sleep 0.02; done; echo late', { background: true })
     await handle.disconnect()
     const again = await box.commands.connect(handle.pid)
+    await box.files.write('/tmp/go', '')
     assert.equal((await again.wait()).stdout, 'late\n')
   })
 

@@ -82,7 +82,7 @@ class Sdk(unittest.TestCase):
         cls.client = SandboxClient(connection_config=SandboxDirectConnectionConfig(api_url="http://127.0.0.1:9"))
 
     def test_life_of_a_sandbox(self):
-        box = self.client.create_sandbox(POOL, labels={"team": "a"}, shutdown_after_seconds=600, sandbox_ready_timeout=20,
+        box = self.client.create_sandbox(POOL, labels={"team": "a"}, shutdown_after_seconds=600, sandbox_ready_timeout=60,
                                          pod_labels={"x": "y"}, env={"A": "1"})
         claim = self.helper.get_sandbox_claim(box.claim_name, "default")
         self.assertEqual(claim["metadata"]["labels"]["team"], "a")
@@ -103,8 +103,8 @@ class Sdk(unittest.TestCase):
         self.helper.delete_sandbox_claim(name, "default")  # again: no error
 
     def test_named_claims_are_adopted(self):
-        first = self.client.create_sandbox(POOL, claim_name="mine", sandbox_ready_timeout=20)
-        second = self.client.create_sandbox(POOL, claim_name="mine", adopt_existing=True, sandbox_ready_timeout=20)
+        first = self.client.create_sandbox(POOL, claim_name="mine", sandbox_ready_timeout=60)
+        second = self.client.create_sandbox(POOL, claim_name="mine", adopt_existing=True, sandbox_ready_timeout=60)
         self.assertEqual(first.sandbox_id, second.sandbox_id)
         with self.assertRaises(client.ApiException) as caught:
             self.helper.delete_sandbox_claim("mine", "default", expected_uid="11111111-2222-3333-4444-555555555555")
@@ -116,15 +116,15 @@ class Sdk(unittest.TestCase):
 
     def test_no_such_pool(self):
         with self.assertRaises(SandboxWarmPoolNotFoundError):
-            self.client.create_sandbox("other", sandbox_ready_timeout=20)
+            self.client.create_sandbox("other", sandbox_ready_timeout=60)
 
     def test_waits_end(self):
         made = self.helper.create_sandbox_claim("unbound-1", POOL, "default")
         with self.assertRaises(TimeoutError):
             self.helper.wait_for_claim_ready("unbound-1", "default", 1, made["metadata"]["resourceVersion"])
-        threading.Timer(0.5, self.helper.delete_sandbox_claim, ["unbound-1", "default"]).start()
+        threading.Timer(3, self.helper.delete_sandbox_claim, ["unbound-1", "default"]).start()
         with self.assertRaises(SandboxMetadataError):
-            self.helper.resolve_sandbox_name("unbound-1", "default", 20)
+            self.helper.resolve_sandbox_name("unbound-1", "default", 60)
 
     def test_patches(self):
         self.helper.create_sandbox_claim("unbound-2", POOL, "default")
@@ -140,7 +140,7 @@ class Sdk(unittest.TestCase):
             "spec": {"podTemplate": {"spec": {"containers": [{"name": "main", "image": "example.test/app:1"}]}}}})
         ready = {"podIPs": ["10.9.9.9"], "conditions": condition("True", "Ready")}
         threading.Timer(0.3, self.controller.say, [SANDBOXES, "alone", ready]).start()
-        self.assertEqual(self.helper.wait_for_sandbox_ready("alone", "default", 20), "10.9.9.9")
+        self.assertEqual(self.helper.wait_for_sandbox_ready("alone", "default", 60), "10.9.9.9")
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ class PoolTest(cluster.ClusterTest):
         client = SandboxClient(connection_config=SandboxInClusterConnectionConfig())
         with self.assertRaises(SandboxWarmPoolNotFoundError):
             client.create_sandbox("other", namespace=self.namespace, sandbox_ready_timeout=60)
-        self.assertEqual(self.list("SandboxClaim"), [])
+        wait_until(lambda: not self.list("SandboxClaim"), what="the end of the claim")
 
     def test_a_life_without_waiting(self):
         async def live():

@@ -47,7 +47,7 @@ class Server:
 
     def end(self):
         self.forward.terminate()
-        self.forward.wait(10)
+        self.forward.wait(60)
         self.forward.stdout.close()
         self.engine.hearth("rm", "--all")
         self.engine.remove()

@@ -214,7 +214,7 @@ class Watches(Case):
         self.core.patch_namespaced_config_map("cm", self.ns, {"data": {"b": "2"}})
         self.core.delete_namespaced_config_map("cm", self.ns)
         watcher, seen = watch.Watch(), []
-        for event in watcher.stream(self.core.list_namespaced_config_map, self.ns, resource_version=revision, timeout_seconds=10):
+        for event in watcher.stream(self.core.list_namespaced_config_map, self.ns, resource_version=revision, timeout_seconds=60):
             self.assertIsInstance(event["object"], client.V1ConfigMap)
             seen.append((event["type"], event["object"].metadata.name))
             if event["type"] == "DELETED":
@@ -240,7 +240,7 @@ class Watches(Case):
             self.core.patch_namespaced_config_map("large", self.ns, {"metadata": {"labels": {"n": str(number)}}}, _preload_content=False)
         with self.assertRaises(ApiException) as caught:
             list(watch.Watch().stream(self.core.list_namespaced_config_map, self.ns,
-                                      resource_version=first.metadata.resource_version, timeout_seconds=5))
+                                      resource_version=first.metadata.resource_version, timeout_seconds=60))
         self.assertEqual((caught.exception.status, caught.exception.reason.split(":")[0]), (410, "Expired"))
 
     def test_bookmarks_come_before_the_end(self):
@@ -311,15 +311,15 @@ class Leases(Case):
 
     def test_one_leads_until_another_does(self):
         led, over = threading.Event(), threading.Event()
-        settings = electionconfig.Config(ConfigMapLock("lock", self.ns, "me"), lease_duration=3, renew_deadline=2, retry_period=1,
+        settings = electionconfig.Config(ConfigMapLock("lock", self.ns, "me"), lease_duration=30, renew_deadline=20, retry_period=1,
                                          onstarted_leading=led.set, onstopped_leading=over.set)
         threading.Thread(target=leaderelection.LeaderElection(settings).run, daemon=True).start()
-        self.assertTrue(led.wait(10))
+        self.assertTrue(led.wait(60))
         key = "control-plane.alpha.kubernetes.io/leader"
         record = self.core.read_namespaced_config_map("lock", self.ns).metadata.annotations[key]
         self.assertIn('"holderIdentity": "me"', record)
         self.core.patch_namespaced_config_map("lock", self.ns, {"metadata": {"annotations": {key: record.replace('"me"', '"you"')}}})
-        self.assertTrue(over.wait(15))
+        self.assertTrue(over.wait(60))
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ class Server:
         self.process = subprocess.Popen([HEARTH, "apiserver", "--state-dir", self.state_dir, "--kube-port", "0",
                                          "--token", TOKEN], stdin=subprocess.DEVNULL, stdout=self.output,
                                         stderr=subprocess.STDOUT, start_new_session=True)
-        wait_until(lambda: self.said_port() or self.process.poll() is not None, 30, "ready")
+        wait_until(lambda: self.said_port() or self.process.poll() is not None, what="ready")
         self.port = self.said_port()
         if not self.port:
             raise AssertionError(f"hearth apiserver ended: {self.said()}")
@@ -52,14 +52,14 @@ class Server:
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(30)
+        self.process.wait(60)
         self.output.close()
 
     def remove(self):
         self.stop()
         self.folder.cleanup()
 
-    def connect(self, timeout=30):
+    def connect(self, timeout=60):
         return http.client.HTTPSConnection("127.0.0.1", self.port, context=TRUSTING, timeout=timeout)
 
 
@@ -84,7 +84,7 @@ class Answer:
 
 
 def send(server, method, path, body=None, type=None, token=TOKEN, accept=None, agent="tester/1.0", headers=(),
-         timeout=30):
+         timeout=60):
     connection = server.connect(timeout)
     try:
         connection.putrequest(method, path, skip_accept_encoding=True)

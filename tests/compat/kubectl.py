@@ -54,7 +54,7 @@ class Kubectl:
     def words(self, *words):
         return [self.program, "--cache-dir", self.cache, *words]
 
-    def run(self, *words, text=None, timeout=30, **env):
+    def run(self, *words, text=None, timeout=120, **env):
         return subprocess.run(self.words(*words), input=text, capture_output=True, text=True, timeout=timeout,
                               env=dict(self.env, **env))
 

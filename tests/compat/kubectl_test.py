@@ -97,6 +97,8 @@ class Cases:
     def setUp(self):
         self.ns = re.sub("[^a-z0-9]+", "-", self.id().split(".")[-1].removeprefix("test_"))
         self.does("create", "namespace", self.ns)
+        # It comes by itself; whoever lists the namespace should not see it half made.
+        wait_until(lambda: self.run_kubectl("get", "cm", "kube-root-ca.crt").returncode == 0, what="the server's own ConfigMap")
 
     def run_kubectl(self, *words, **more):
         return self.kubectl.run("-n", self.ns, *words, **more)
@@ -179,7 +181,7 @@ class Cases:
             self.assertRegex(said(), r"DELETED +one +3 ")
         finally:
             watch.terminate()
-            watch.communicate(timeout=10)
+            watch.communicate(timeout=60)
 
     def test_describe(self):
         self.apply(SANDBOX.replace("NAME", "box"))
@@ -371,24 +373,31 @@ spec: {replicas: 1, sandboxTemplateRef: {name: t}}
         self.apply(SANDBOX.replace("NAME", "box"))
         ready = json.dumps({"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "Up", "message": "",
                                                        "lastTransitionTime": "2026-01-01T00:00:00Z"}]}})
-        waiting = self.kubectl.start("-n", self.ns, "wait", "sandbox/box", "--for=condition=Ready", "--timeout=20s")
+        waiting = self.kubectl.start("-n", self.ns, "wait", "sandbox/box", "--for=condition=Ready", "--timeout=60s")
         self.settle()
         self.patch_status("sandboxes/box", ready)
-        self.assertEqual(waiting.communicate(timeout=25)[0], "sandbox.agents.x-k8s.io/box condition met\n")
+        self.assertEqual(waiting.communicate(timeout=90)[0], "sandbox.agents.x-k8s.io/box condition met\n")
         self.assertIn("timed out waiting for the condition",
                       self.refused("wait", "sandbox/box", "--for=condition=Other", "--timeout=1s"))
         if self.kubectl.minor >= 23:
-            self.does("wait", "sandbox/box", "--for=jsonpath={.spec.operatingMode}=Running", "--timeout=5s")
-        waiting = self.kubectl.start("-n", self.ns, "wait", "sandbox/box", "--for=delete", "--timeout=20s")
-        self.settle()
+            self.does("wait", "sandbox/box", "--for=jsonpath={.spec.operatingMode}=Running", "--timeout=60s")
+        waiting = self.kubectl.start("-n", self.ns, "wait", "sandbox/box", "--for=delete", "--timeout=60s", "-v=6")
+        self.wait_watching(waiting)
         self.does("delete", "sandbox", "box", "--wait=false")
-        self.assertIn("condition met" if self.kubectl.minor >= 21 else "", waiting.communicate(timeout=25)[0])
+        self.assertIn("condition met" if self.kubectl.minor >= 21 else "", waiting.communicate(timeout=90)[0])
         self.assertEqual(waiting.returncode, 0)
         if self.kubectl.minor >= 31:
-            waiting = self.kubectl.start("-n", self.ns, "wait", "sandbox/late", "--for=create", "--timeout=20s")
+            waiting = self.kubectl.start("-n", self.ns, "wait", "sandbox/late", "--for=create", "--timeout=60s")
             self.settle()
             self.apply(SANDBOX.replace("NAME", "late"))
-            self.assertIn("condition met", waiting.communicate(timeout=25)[0])
+            self.assertIn("condition met", waiting.communicate(timeout=90)[0])
+
+    def wait_watching(self, process):
+        """Until a kubectl that tells of its requests (-v=6) has a watch: from then on it sees everything."""
+        for line in process.stdout:
+            if "watch=true" in line:
+                return
+        self.fail("kubectl ended before it watched")
 
     def patch_status(self, path, patch):
         """By hand: `kubectl patch --subresource` came with 1.24."""
@@ -490,10 +499,10 @@ spec: {replicas: 1, sandboxTemplateRef: {name: t}}
         self.assertRegex(self.does("get", "node", "drained"), r"drained +\S*SchedulingDisabled ")
         self.assertIn("uncordoned", self.does("uncordon", "drained"))
         self.does("taint", "node", "drained", "k=v:NoSchedule")
-        draining = self.kubectl.start("drain", "drained", "--force", "--ignore-daemonsets", "--grace-period=1", "--timeout=20s")
+        draining = self.kubectl.start("drain", "drained", "--force", "--ignore-daemonsets", "--grace-period=1", "--timeout=60s")
         wait_until(lambda: "deletionTimestamp" in self.read("pod", "web")["metadata"], what="the eviction")
         self.does("delete", "pod", "web", "--grace-period=0", "--force")
-        said = draining.communicate(timeout=25)[0]
+        said = draining.communicate(timeout=90)[0]
         self.assertEqual(draining.returncode, 0, said)
         # Before 1.22, it evicts only where there are disruption budgets, and deletes otherwise.
         self.assertRegex(said, r"evicting pod .*web\n(.*\n)*node/drained (drained|evicted)" if self.kubectl.minor >= 22 else "pod/web deleted")
@@ -505,7 +514,7 @@ spec: {replicas: 1, sandboxTemplateRef: {name: t}}
     def test_user_crd(self):
         self.assertIn("created", self.apply(WIDGETS))
         try:
-            self.does("wait", "--for=condition=Established", "crd/widgets.example.test", "--timeout=10s")
+            self.does("wait", "--for=condition=Established", "crd/widgets.example.test", "--timeout=60s")
             self.assertRegex(self.does("get", "crd", "widgets.example.test"), r"NAME +CREATED AT\nwidgets.example.test +20")
             self.apply(WIDGET.replace("NAME", "w").replace("SIZE", "3"))
             self.assertRegex(self.does("get", "wg"), r"NAME +SIZE( +AGE)?\nw +3")

@@ -1,5 +1,6 @@
 """Templates, warm pools and claims as their users know them, through kubectl and HTTP."""
 import concurrent.futures
+import time
 import unittest
 
 from cluster import (IMAGE, STAYS, ClusterTest, claim, condition_of, in_seconds, is_ready, name_hash, owner_of, pod_name_of,
@@ -251,10 +252,11 @@ class SupplyTest(ClaimsTest):
         def found(name, **more):
             wanted = [f'{key}="{value}"' for key, value in {**labels, **more}.items()]
             return [value for line, value in self.cluster.metrics().items() if line.startswith(name + "{") and all(w in line for w in wanted)]
-        wait_until(lambda: found("agent_sandboxes", owned_by="SandboxClaim", launch_type="warm", ready_condition="true") == [1], 30, "a count")
-        self.assertEqual(found("agent_sandbox_claim_creation_total", launch_type="warm", warmpool_name="counted", pod_condition="ready"), [1])
-        self.assertEqual(found("agent_sandbox_creation_latency_ms_count", launch_type="warm"), [1])
-        self.assertEqual(found("agent_sandbox_warmpool_size", warmpool_name="counted", sandbox_status="ready"), [1])
+        for name, more in (("agent_sandboxes", {"owned_by": "SandboxClaim", "launch_type": "warm", "ready_condition": "true"}),
+                           ("agent_sandbox_claim_creation_total", {"launch_type": "warm", "warmpool_name": "counted", "pod_condition": "ready"}),
+                           ("agent_sandbox_creation_latency_ms_count", {"launch_type": "warm"}),
+                           ("agent_sandbox_warmpool_size", {"warmpool_name": "counted", "sandbox_status": "ready"})):
+            wait_until(lambda: found(name, **more) == [1], what=f"{name} of {more}")
         self.delete("SandboxClaim", "counts")
         self.delete("SandboxWarmPool", "counted")
 
@@ -326,10 +328,10 @@ class ExpiryTest(ClaimsTest):
 
     def test_a_while_after_the_end(self):
         self.bind("soon", "ends", ttlSecondsAfterFinished=2, shutdownPolicy="Delete")
-        self.wait("SandboxClaim", "soon", lambda made: condition_of(made, "Finished"), "finished")
-        self.assertIsNotNone(self.get("Sandbox", "soon"))
+        begin = time.monotonic()
         for kind in ("SandboxClaim", "Sandbox", "Pod"):
             self.wait_gone(kind, "soon")
+        self.assertGreater(time.monotonic() - begin, 1)  # times have seconds
 
     def test_a_while_after_the_end_in_the_foreground(self):
         self.bind("slow", "ends", ttlSecondsAfterFinished=3600, shutdownPolicy="DeleteForeground")

@@ -20,7 +20,7 @@ import unittest
 import urllib.parse
 import uuid
 
-from hearth import Engine, host_state, need_root, wait_until
+from hearth import Engine, expect_host_as_before, host_state, need_root, wait_until
 
 KUBECONFIG = os.environ.get("HEARTH_E2E_KUBECONFIG")
 IMAGE = os.environ.get("HEARTH_E2E_IMAGE", "python:3.12-slim" if KUBECONFIG else "host")
@@ -116,7 +116,7 @@ class Cluster:
 
     def kill_and_start(self):
         self.engine.process.kill()
-        self.engine.process.wait(20)
+        self.engine.process.wait(SECONDS)
         self.start()
 
     def end(self):
@@ -124,9 +124,7 @@ class Cluster:
         if not self.engine:
             return
         self.engine.remove()
-        after = host_state()
-        for kind in ("processes", "cgroups", "folders", "links", "addresses", "tables"):
-            assert not after[kind] - self.before[kind], (kind, after[kind] - self.before[kind])
+        expect_host_as_before(self.before)
 
     def kubectl(self, *words, stdin=None, env=None):
         """The finished process."""

@@ -41,7 +41,7 @@ class Killed(E2bCase):
 
     def kill_engine(self):
         os.kill(self.engine.process.pid, signal.SIGKILL)
-        self.engine.process.wait(30)
+        self.engine.process.wait(60)
 
     def start_again(self):
         self.engine.start(*self.options)
@@ -60,7 +60,7 @@ class Killed(E2bCase):
         threads = [threading.Thread(target=ask_for_more, args=(n,)) for n in range(4)]
         for thread in threads:
             thread.start()
-        wait_until(lambda: len(told) >= 4, 30, "first sandboxes")
+        wait_until(lambda: len(told) >= 4, what="first sandboxes")
         self.kill_engine()
         stop.set()
         for thread in threads:
@@ -90,7 +90,7 @@ class Killed(E2bCase):
         begun.wait()
         wait_until(lambda: self.mine.run(box, "cat /home/user/count 2>/dev/null || true"), 30, "its beginning")
         self.kill_engine()
-        thread.join(30)
+        thread.join(60)
         self.start_again()
         wait_until(lambda: "done" in self.mine.run(box, "ls /home/user"), 30, "the end of a command that nobody listens to")
         self.assertEqual(self.mine.run(box, "wc -l < /home/user/count").strip(), "20")
@@ -142,21 +142,30 @@ class Hostile(E2bCase):
         self.still_serves()
 
     def test_clients_that_take_their_time(self):
-        slow = []
-        for _ in range(200):
-            one = socket.create_connection(self.address(), timeout=30)
-            self.addCleanup(one.close)
-            one.sendall(b"GET /sandboxes HTTP/1.1\r\nHost: x\r\nX-")
-            slow.append(one)
-        end = time.monotonic() + 3
-        while time.monotonic() < end:
+        slow, is_over = [], threading.Event()
+
+        def dribble():
+            while not is_over.wait(0.2):
+                while len(slow) < 200:
+                    slow.append(socket.create_connection(self.address(), timeout=30))
+                    slow[-1].sendall(b"GET /sandboxes HTTP/1.1\r\nHost: x\r\nX-")
+                for one in list(slow):
+                    try:
+                        one.sendall(b"a")
+                    except OSError:  # cut off; another comes in its place
+                        one.close()
+                        slow.remove(one)
+
+        thread = threading.Thread(target=dribble)
+        thread.start()
+        try:
+            wait_until(lambda: len(slow) == 200, what="a crowd of them")
+            self.still_serves()
+        finally:
+            is_over.set()
+            thread.join()
             for one in slow:
-                with contextlib.suppress(OSError):
-                    one.sendall(b"a")
-            time.sleep(0.5)
-        begin = time.monotonic()
-        self.still_serves()
-        self.assertLess(time.monotonic() - begin, 5)
+                one.close()
 
     def test_crowds_that_say_nothing(self):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -168,7 +177,7 @@ class Hostile(E2bCase):
         self.addCleanup(lambda: [one.close() for one in idle])
         for _ in range(IDLE):
             with contextlib.suppress(OSError):
-                idle.append(socket.create_connection(self.address(), timeout=5))
+                idle.append(socket.create_connection(self.address(), timeout=30))
         self.assertGreater(len(idle), IDLE * 9 // 10)
         self.still_serves()
 

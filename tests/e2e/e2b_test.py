@@ -11,7 +11,7 @@ import unittest
 import urllib.parse
 
 from e2b import E2b
-from hearth import HEARTH, Engine, host_state, need_root, wait_until
+from hearth import Engine, expect_host_as_before, host_state, need_root, wait_until
 
 
 class E2bCase(unittest.TestCase):
@@ -22,16 +22,10 @@ class E2bCase(unittest.TestCase):
         need_root()
         before = host_state()
         cls.engine = Engine().start(*cls.options)
-        cls.addClassCleanup(cls.expect_nothing_left, before)
+        cls.addClassCleanup(expect_host_as_before, before)
         cls.addClassCleanup(cls.engine.remove)
         cls.url = cls.engine.endpoints()["e2b"]
         cls.mine = E2b(cls.url, cls.first_key())
-
-    @classmethod
-    def expect_nothing_left(cls, before):
-        after = host_state()
-        for kind in ("processes", "cgroups", "folders", "links"):
-            assert not after[kind] - before[kind], (kind, after[kind] - before[kind])
 
     @classmethod
     def first_key(cls):
@@ -159,7 +153,7 @@ class Verbs(E2bCase):
         self.assertEqual(ours["team"], "default")
         self.assertNotIn(one.key[6:], json.dumps(listed))
         self.run_ok("key", "rm", ours["id"])
-        wait_until(lambda: one.ask("GET", "/sandboxes").status == 401, 5, "a key that stops working")
+        wait_until(lambda: one.ask("GET", "/sandboxes").status == 401, what="a key that stops working")
         self.assertEqual(self.mine.ask("GET", "/sandboxes").status, 200)
         self.fails("there is no", "key", "rm", ours["id"])
 
@@ -178,7 +172,7 @@ class Verbs(E2bCase):
         self.fails("already", "team", "create", "verbs")
         one = self.holder("verbs")
         self.run_ok("team", "rm", "verbs")
-        wait_until(lambda: one.ask("GET", "/sandboxes").status == 401, 5, "the end of its keys")
+        wait_until(lambda: one.ask("GET", "/sandboxes").status == 401, what="the end of its keys")
         self.fails("there is no", "team", "rm", "verbs")
         self.fails("cannot be removed", "team", "rm", "default")
         self.fails("no name for a team", "team", "create", "No Team")
@@ -192,7 +186,8 @@ class Verbs(E2bCase):
         self.assertEqual(self.mine.run(box, "echo $((6*7))"), "42\n")
         self.kill_all(self.mine)
         self.run_ok("template", "rm", "mine")
-        self.assertEqual(self.mine.ask("POST", "/sandboxes", {"templateID": "mine"}).status, 404)
+        self.addCleanup(self.kill_all, self.mine)
+        wait_until(lambda: self.mine.ask("POST", "/sandboxes", {"templateID": "mine"}).status == 404, what="the end of the template")
 
     def test_limits_hold(self):
         few = self.team("few", "--sandboxes", "1", "--lifetime", "10m", "--memory", "512m")
@@ -223,7 +218,7 @@ class Crossing(E2bCase):
         super().setUpClass()
         cls.other = cls.team("other")
         cls.box = cls.mine.create(metadata={"secret": "of mine"}, network={"allowPublicTraffic": False})
-        cls.mine.run(cls.box, "echo mine > /home/user/note; python3 -m http.server 8000 >/dev/null 2>&1 & sleep 0.3")
+        cls.mine.run(cls.box, "echo mine > /home/user/note; python3 -m http.server 8000 >/dev/null 2>&1 &")
 
     def test_the_control_plane(self):
         sandbox = self.box["sandboxID"]
@@ -309,9 +304,10 @@ class Kubectl(E2bCase):
         self.assertIn(name, self.kubectl("get", "sandboxes", "-l", "hearth.dev/front=e2b"))
         self.assertIn(name, self.kubectl("get", "sandboxes", "-l", "metadata.hearth.dev/app=web"))
         self.kubectl("delete", "sandbox", name)
-        self.assertEqual(self.mine.ask("GET", f"/sandboxes/{name}").status, 404)
-        self.assertNotIn(name, self.mine.ids())
-        self.assertEqual(self.mine.inside(box, "GET", "/health").status, 502)
+        # Whoever follows the objects hears of it soon.
+        wait_until(lambda: self.mine.ask("GET", f"/sandboxes/{name}").status == 404, what="its end")
+        wait_until(lambda: name not in self.mine.ids(), what="its end in the list")
+        wait_until(lambda: self.mine.inside(box, "GET", "/health").status == 502, what="its end on the data plane")
 
     def test_a_template_says_who_gets_in(self):
         """Warm by both kinds of pools, and cold: its rules reach the Sandbox, and the gateway keeps them."""
@@ -332,11 +328,11 @@ spec: {{replicas: 1, sandboxTemplateRef: {{name: guarded}}}}
         self.addCleanup(self.kubectl, "delete", "-f", "-", stdin=objects)
         self.addCleanup(self.kill_all, self.mine)
         for pool in ("guarded-ids", "guarded-plain"):
-            self.kubectl("wait", "--for=jsonpath={.status.readyReplicas}=1", f"sandboxwarmpool/{pool}", "--timeout=30s")
+            self.kubectl("wait", "--for=jsonpath={.status.readyReplicas}=1", f"sandboxwarmpool/{pool}", "--timeout=60s")
         claim = f"{kinds}SandboxClaim\nmetadata: {{name: mine}}\nspec: {{warmPoolRef: {{name: guarded-plain}}}}\n"
         self.kubectl("apply", "-f", "-", stdin=claim)
         self.addCleanup(self.kubectl, "delete", "-f", "-", stdin=claim)
-        self.kubectl("wait", "--for=condition=Ready", "sandboxclaim/mine", "--timeout=30s")
+        self.kubectl("wait", "--for=condition=Ready", "sandboxclaim/mine", "--timeout=60s")
         claimed = self.kubectl("get", "sandboxclaim", "mine", "-o", "jsonpath={.status.sandbox.name}")
         boxes = [self.mine.create(templateID="guarded") for _ in range(2)]
         self.assertEqual([box.get("envdAccessToken") for box in boxes], [None, None])

@@ -8,7 +8,7 @@ import subprocess
 import unittest
 import urllib.request
 
-from hearth import HEARTH, Engine, host_state, is_alive, need_root, wait_until
+from hearth import HEARTH, SECONDS, Engine, expect_host_as_before, host_state, is_alive, need_root, wait_until
 
 
 class EngineTest(unittest.TestCase):
@@ -22,13 +22,7 @@ class EngineTest(unittest.TestCase):
         self.addCleanup(self.engine.remove)
 
     def expect_host_as_before(self):
-        def differences():
-            now = host_state()
-            return {key: now[key] - self.before[key] for key in now if now[key] - self.before[key]}
-        try:
-            wait_until(lambda: not differences(), 5)
-        except AssertionError:
-            self.fail(f"left behind: {differences()}")
+        expect_host_as_before(self.before, self.before.keys())
 
     def make_one(self):
         made = self.engine.hearth("run", "-d", "--name", "box", "--", "sleep", "1000")
@@ -45,10 +39,10 @@ class EngineTest(unittest.TestCase):
             status = os.stat(f"{self.engine.state_dir}/{name}")
             self.assertEqual(status.st_mode & 0o777, 0o600)
             self.assertEqual(status.st_uid, os.stat(f"/proc/{self.engine.process.pid}").st_uid)
-        with urllib.request.urlopen(endpoints["metrics"] + "/healthz", timeout=5) as answer:
+        with urllib.request.urlopen(endpoints["metrics"] + "/healthz", timeout=SECONDS) as answer:
             self.assertEqual(answer.status, 200)
         self.make_one()
-        with urllib.request.urlopen(endpoints["metrics"] + "/metrics", timeout=5) as answer:
+        with urllib.request.urlopen(endpoints["metrics"] + "/metrics", timeout=SECONDS) as answer:
             self.assertIn('hearth_sandboxes{state="running"} 1', answer.read().decode())
 
     def test_env_prints_what_clients_need(self):
@@ -72,7 +66,7 @@ class EngineTest(unittest.TestCase):
     def test_a_second_engine_refuses(self):
         second = subprocess.run([HEARTH, "up", "--state-dir", self.engine.state_dir, "--metrics-port", "0",
                                  "--kube-port", "0", "--e2b-port", "0"],
-                                capture_output=True, text=True, timeout=20)
+                                capture_output=True, text=True, timeout=SECONDS)
         self.assertEqual(second.returncode, 1)
         self.assertIn(str(self.engine.process.pid), second.stderr)
         self.assertEqual(self.engine.hearth("ls").returncode, 0)
@@ -88,7 +82,7 @@ class EngineTest(unittest.TestCase):
                 self.addCleanup(other.remove)
                 free = [word for other_flag in flags if other_flag != flag for word in (other_flag, "0")]
                 result = subprocess.run([HEARTH, "up", "--state-dir", other.state_dir, flag, port, *free],
-                                        capture_output=True, text=True, timeout=20)
+                                        capture_output=True, text=True, timeout=SECONDS)
                 self.assertNotEqual(result.returncode, 0)
                 self.assertIn(port, result.stderr)
                 self.assertIn(flag, result.stderr)
@@ -142,7 +136,7 @@ class EngineTest(unittest.TestCase):
 
     def test_says_so_when_the_runtime_dies(self):
         os.kill(self.engine.runtime_pid(), signal.SIGKILL)
-        self.assertEqual(self.engine.process.wait(10), 1)
+        self.assertEqual(self.engine.process.wait(SECONDS), 1)
         self.assertIn("hearth up", self.engine.said())
         self.engine.start()
 
@@ -192,14 +186,14 @@ class EngineTest(unittest.TestCase):
         runtime = self.engine.runtime_pid()
         self.engine.end(signal.SIGKILL)
         shutil.rmtree(self.engine.state_dir)
-        wait_until(lambda: not is_alive(runtime), 30, "the end of the runtime")
-        self.assertFalse(is_alive(pid))
+        wait_until(lambda: not is_alive(runtime), what="the end of the runtime")
+        wait_until(lambda: not is_alive(pid), what="the end of the sandbox")
         self.expect_host_as_before()
 
     def test_demo(self):
         self.engine.end()
         self.engine.start("--demo")
-        said = wait_until(lambda: "hearth run" in self.engine.said() and self.engine.said(), 20)
+        said = wait_until(lambda: "hearth run" in self.engine.said() and self.engine.said(), what="the demonstration")
         self.assertIn("42", said)
         self.assertEqual(self.engine.sandboxes(), [])
 

@@ -55,12 +55,16 @@ class EvictionTest(pods_test.PodsTest):
         self.assertRegex(greedy["status"]["message"],
                          r"^The node was low on resource: memory\. Threshold quantity: \w+, available: \w+\. "
                          r"Container c0 was using \d+Ki, request is 1Mi, has larger consumption of memory\. $")
-        self.kubectl("wait", "--for=condition=Finished", "sandbox/box", "--timeout=60s")
+        self.kubectl("wait", "--for=condition=Finished", "sandbox/box", "--timeout=100s")
         self.assertNotIn("Container", modest["status"]["message"])
         self.wait_for("greedy", lambda pod: "terminated" in container(pod)["state"])
         wait_until(lambda: not self.engine.sandboxes(), 30, "the end of what they used")
-        events = self.kubectl("get", "events", "--field-selector", "involvedObject.name=greedy,reason=Evicted", "-o", "json")
-        self.assertEqual([it["type"] for it in json.loads(events)["items"]], ["Warning"])
+
+        def events():
+            found = self.kubectl("get", "events", "--field-selector", "involvedObject.name=greedy,reason=Evicted", "-o", "json")
+            return [it["type"] for it in json.loads(found)["items"]]
+        wait_until(events, what="the event")
+        self.assertEqual(events(), ["Warning"])
         self.assertIn("Evicted", self.kubectl("describe", "pod", "greedy"))
 
         self.assertTrue(self.has_pressure(self.node()))

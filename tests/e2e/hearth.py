@@ -3,9 +3,11 @@ import contextlib
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -13,6 +15,8 @@ import unittest
 
 BIN = pathlib.Path(os.environ.get("HEARTH_BIN", pathlib.Path(__file__).resolve().parents[2] / "build/bin"))
 HEARTH = str(BIN / "hearth")
+SECONDS = 60  # for what takes a moment, on a machine that is busy or stands still for a while
+EPHEMERAL = pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def need_root():
@@ -22,7 +26,7 @@ def need_root():
         raise unittest.SkipTest(f"needs {HEARTH}: build first")
 
 
-def wait_until(condition, seconds=30, what="it"):
+def wait_until(condition, seconds=SECONDS, what="it"):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         result = condition()
@@ -30,6 +34,18 @@ def wait_until(condition, seconds=30, what="it"):
             return result
         time.sleep(0.01)
     raise AssertionError(f"{what} did not happen within {seconds} s")
+
+
+def free_ports(count):
+    """Of loopback, where whoever is told to take one must find it free: below those that the kernel gives to anybody."""
+    lowest = int(EPHEMERAL.read_text().split()[0])
+    found = []
+    while len(found) < count:
+        port = random.randrange(10_000, max(lowest, 20_000))
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            if port not in found:
+                found.append(port)
+    return found
 
 
 class Engine:
@@ -48,7 +64,7 @@ class Engine:
         self.process = subprocess.Popen([HEARTH, "up", "--state-dir", self.state_dir, *ports, *extra],
                                         stdout=self.output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
         try:
-            wait_until(lambda: self.is_ready() or self.process.poll() is not None, 60, "ready")
+            wait_until(lambda: self.is_ready() or self.process.poll() is not None, 2 * SECONDS, "ready")
         except AssertionError:
             self.remove()  # nobody else will: whoever asked for it gets no engine
             raise
@@ -66,7 +82,7 @@ class Engine:
     def end(self, sig=signal.SIGINT):
         if self.process and self.process.poll() is None:
             self.process.send_signal(sig)
-        code = self.process.wait(30)
+        code = self.process.wait(2 * SECONDS)
         self.output.close()
         os.unlink(self.output.name)
         return code
@@ -84,7 +100,7 @@ class Engine:
     def endpoints(self):
         return json.loads(pathlib.Path(self.state_dir, "endpoints.json").read_text())
 
-    def hearth(self, *words, stdin=None, timeout=60, **kwargs):
+    def hearth(self, *words, stdin=None, timeout=2 * SECONDS, **kwargs):
         """Runs a client verb; the result has returncode, stdout, stderr as text."""
         env = dict(os.environ, HEARTH_STATE_DIR=self.state_dir, **kwargs.pop("env", {}))
         given = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}
@@ -111,28 +127,42 @@ def is_alive(pid):
         return False
 
 
-def is_api_server(pid):
-    """One alone, of a test beside this one: it makes nothing on the machine."""
-    return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1:2] == [b"apiserver"]
+def engine_process(pid):
+    """What it is, None where it is none. An API server alone, of a test beside this one, makes nothing on the machine."""
+    name = pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+    words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")  # a zombie has none
+    return f"{name} {pid}" if name.startswith("hearth") and len(words) > 1 and words[1] != b"apiserver" else None
 
 
 def host_state():
     """What an engine must not leave anything of."""
-    guests, namespaces = set(), set()
+    processes, namespaces = set(), set()
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            name = pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
-            if name.startswith("hearth") and is_alive(pid) and not is_api_server(pid):
-                guests.add((pid, name))
-            namespaces.update(os.readlink(f"/proc/{pid}/ns/{kind}") for kind in os.listdir(f"/proc/{pid}/ns"))
+            engine = engine_process(pid)
+            processes.update({engine} - {None})
+            # Those of strangers come and go. What is in a sandbox has users of its own.
+            if engine or os.readlink(f"/proc/{pid}/ns/user") != os.readlink("/proc/self/ns/user"):
+                namespaces.update(os.readlink(f"/proc/{pid}/ns/{kind}") for kind in os.listdir(f"/proc/{pid}/ns"))
         except OSError:
             continue
     mounts = set(pathlib.Path("/proc/self/mountinfo").read_text().splitlines())
     corners = [pathlib.Path("/sys/fs/cgroup/hearth"), *pathlib.Path("/sys/fs/cgroup").glob("*/hearth")]
     cgroups = {entry.path for corner in corners if corner.is_dir() for entry in os.scandir(corner) if entry.is_dir()}
-    return {"processes": guests, "namespaces": namespaces, "mounts": mounts, "cgroups": cgroups,
+    return {"processes": processes, "namespaces": namespaces, "mounts": mounts, "cgroups": cgroups,
             "folders": {str(path) for place in ("/run", "/dev/shm") for path in pathlib.Path(place).glob("hearth/*")},
             "links": set(os.listdir("/sys/class/net")), "addresses": host_addresses(), "tables": nft_tables()}
+
+
+def expect_host_as_before(before, kinds=("processes", "cgroups", "folders", "links", "addresses", "tables")):
+    """Whatever tests beside this one do for a while."""
+    def left():
+        now = host_state()
+        return {kind: sorted(now[kind] - before[kind])[:20] for kind in kinds if now[kind] - before[kind]}
+    try:
+        wait_until(lambda: not left())
+    except AssertionError:
+        raise AssertionError(f"left behind: {left()}") from None
 
 
 def host_addresses():

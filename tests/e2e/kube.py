@@ -62,7 +62,7 @@ class ApiServer:
         self.process = subprocess.Popen(
             [HEARTH, "apiserver", "--state-dir", self.state_dir, "--kube-port", "0", "--token", TOKEN],
             stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT, preexec_fn=self._limit)
-        wait_until(lambda: self._port() or self.process.poll() is not None, 30, "ready")
+        wait_until(lambda: self._port() or self.process.poll() is not None, what="ready")
         if self.process.poll() is not None:
             raise AssertionError(f"hearth apiserver ended: {self.said()}")
         self.port = self._port()

@@ -6,6 +6,7 @@ import resource
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -18,7 +19,7 @@ from kube import CONFIG_MAPS, ApiServer, config_map, revision_of
 ROUNDS = 8
 WRITERS = 8
 IDLE_WATCHES = 2000
-SECONDS_TO_END = 10  # of which two are for requests under way; the rest is for slow machines
+SECONDS_TO_END = 40  # of which two are for requests under way; the rest is for slow machines
 
 
 class Base(unittest.TestCase):
@@ -112,10 +113,11 @@ class KillTest(Base):
             writers = [Writer(server, f"w{each}-{i}") for i in range(WRITERS)]
             for thread in (watcher, *writers):
                 thread.start()
-            time.sleep(0.15 + 0.1 * (each % 4))
+            wait_until(lambda: sum(len(writer.created) for writer in writers) > WRITERS, what="some writes")
+            time.sleep(0.05 + 0.1 * (each % 4))
             server.kill()
             for thread in (watcher, *writers):
-                thread.join(30)
+                thread.join(60)
                 self.assertFalse(thread.is_alive())
             self.assertIsNone(watcher.failure)
             events += watcher.events
@@ -123,7 +125,7 @@ class KillTest(Base):
                 self.assertEqual(writer.failures, [])
                 acknowledged.update(writer.created)
                 highest = max([highest, *writer.created.values()])
-        self.assertGreater(len(acknowledged), 50, "the writers hardly wrote")
+        self.assertGreater(len(acknowledged), ROUNDS * WRITERS, "the writers hardly wrote")
 
         # Once more, to the end of history: no gap, nothing twice.
         server.start()
@@ -131,7 +133,7 @@ class KillTest(Base):
         watcher = Watcher(server, events[-1][0] if events else after)
         watcher.start()
         last = max((revision_of(item) for item in listed["items"]), default=0)
-        wait_until(lambda: watcher.failure or (events + watcher.events)[-1][0] >= last, 30, "the last event")
+        wait_until(lambda: watcher.failure or (events + watcher.events or [(0,)])[-1][0] >= last, what="the last event")
         server.kill()
         watcher.join(20)
         self.assertIsNone(watcher.failure)
@@ -178,7 +180,7 @@ class WatchTest(Base):
         for watch in watches:
             self.assertIn(b'"name":"news"', watch.readline())
 
-        code, seconds = server.terminate()
+        code, seconds = server.terminate(2 * SECONDS_TO_END)
         self.assertEqual(code, 0)
         self.assertLess(seconds, SECONDS_TO_END)
 
@@ -208,7 +210,7 @@ class WatchTest(Base):
             self.assertEqual(status, 201)
             slowest = max(slowest, time.monotonic() - begin)
         wait_until(lambda: len(watcher.events) == 200, 60, "all events")
-        self.assertLess(slowest, 10)
+        self.assertLess(slowest, 25)
         deaf.close()
         server.kill()
         watcher.join(20)
@@ -222,9 +224,9 @@ class EndTest(Base):
         writers = [Writer(server, f"w{i}") for i in range(WRITERS)]
         for thread in (watcher, *writers):
             thread.start()
-        wait_until(lambda: all(len(writer.created) > 3 for writer in writers), 30, "some writes")
+        wait_until(lambda: all(len(writer.created) > 3 for writer in writers), what="some writes")
 
-        code, seconds = server.terminate()
+        code, seconds = server.terminate(2 * SECONDS_TO_END)
 
         self.assertEqual(code, 0)
         self.assertLess(seconds, SECONDS_TO_END)
@@ -302,4 +304,8 @@ class FullDiskTest(Base):
 
 
 if __name__ == "__main__":
+    # What it mounts is its own: tests that look at the machine's mounts run beside it.
+    if os.geteuid() == 0 and "HEARTH_OWN_MOUNTS" not in os.environ and shutil.which("unshare"):
+        os.environ["HEARTH_OWN_MOUNTS"] = "yes"
+        os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable, *sys.argv])
     unittest.main(warnings="ignore")

@@ -31,7 +31,7 @@ class ApiServer:
     def end(self, sig=signal.SIGTERM):
         if self.process.poll() is None:
             self.process.send_signal(sig)
-        code = self.process.wait(20)
+        code = self.process.wait(60)
         self.process.stdout.close()
         return code
 
@@ -42,7 +42,7 @@ class ApiServer:
         """The status and the text of an answer."""
         url = json.loads(pathlib.Path(self.state_dir, "endpoints.json").read_text())["kube"]
         trust = ssl.create_default_context(cafile=f"{self.state_dir}/engine/pki/ca.crt")
-        connection = http.client.HTTPSConnection(url.removeprefix("https://"), timeout=20, context=trust)
+        connection = http.client.HTTPSConnection(url.removeprefix("https://"), timeout=60, context=trust)
         headers = {"Authorization": f"Bearer {token or self.token()}", "Content-Type": "application/json"}
         try:
             connection.request(method, path, body and json.dumps(body), headers)
@@ -242,7 +242,7 @@ class BackupTest(KubeTest):
             self.assertEqual(self.server.ask("POST", "/api/v1/namespaces/default/configmaps", body)[0], 201)
         url = json.loads(pathlib.Path(self.state_dir, "endpoints.json").read_text())["kube"]
         trust = ssl.create_default_context(cafile=f"{self.state_dir}/engine/pki/ca.crt")
-        connection = http.client.HTTPSConnection(url.removeprefix("https://"), timeout=20, context=trust)
+        connection = http.client.HTTPSConnection(url.removeprefix("https://"), timeout=60, context=trust)
         connection.request("GET", "/hearth/backup", headers={"Authorization": f"Bearer {self.server.token()}"})
         answer = connection.getresponse()
         self.assertEqual(answer.status, 200)

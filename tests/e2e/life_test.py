@@ -17,7 +17,7 @@ from registry import busybox_layer
 # Connects to the address and port it is given; says what came of it.
 CONNECT = """import socket, sys
 try:
-    with socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=5) as s:
+    with socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=30) as s:
         print(s.recv(100).decode())
 except OSError as error:
     print(type(error).__name__)
@@ -262,7 +262,7 @@ class LifeTest(LifeCase):
         except OSError:  # how a terminal says that nobody is left
             pass
         os.close(master)
-        self.assertEqual(client.wait(10), 0, seen)
+        self.assertEqual(client.wait(60), 0, seen)
         return seen
 
     def test_stats(self):
@@ -284,12 +284,12 @@ class LifeTest(LifeCase):
 
     def test_warm_shells_are_counted(self):
         self.make()
-        with urllib.request.urlopen(self.engine.endpoints()["metrics"] + "/metrics", timeout=5) as answer:
+        with urllib.request.urlopen(self.engine.endpoints()["metrics"] + "/metrics", timeout=60) as answer:
             numbers = dict(line.rsplit(" ", 1) for line in answer.read().decode().splitlines() if not line.startswith("#"))
         self.assertLessEqual(int(numbers["hearth_warm_shells"]), 16)
         self.assertGreater(int(numbers["hearth_warm_hits_total"]) + int(numbers["hearth_warm_misses_total"]), 0)
         self.done("pause", "box")
-        with urllib.request.urlopen(self.engine.endpoints()["metrics"] + "/metrics", timeout=5) as answer:
+        with urllib.request.urlopen(self.engine.endpoints()["metrics"] + "/metrics", timeout=60) as answer:
             self.assertIn('hearth_sandboxes{state="paused"} 1\n', answer.read().decode())
 
 
@@ -439,7 +439,7 @@ class EndTest(LifeCase):
 
         self.assertEqual(self.engine.end(), 0)
         try:
-            wait_until(lambda: not self.belongings(tag, links, pids | self.processes(tag)), 10)
+            wait_until(lambda: not self.belongings(tag, links, pids | self.processes(tag)))
         except AssertionError:
             self.fail(f"left behind: {self.belongings(tag, links, pids | self.processes(tag))}")
         self.engine.start()

@@ -1,6 +1,6 @@
 """Pods and Sandboxes that the node does not take: who is told, in which words, and that they come in when they can."""
-import json
 import unittest
+import uuid
 
 from cluster import ClusterTest, condition_of, is_ready, pod_template, pool, sandbox, template
 from hearth import wait_until
@@ -19,15 +19,17 @@ class PlacementTest(ClusterTest):
             raise unittest.SkipTest("needs a node that the test may taint")
 
     def change_node(self, **spec):
-        """Its spec; None takes a field away."""
+        """Its spec; None takes a field away. Returns when whoever places pods has heard of it, which a pod is sent to find out."""
         self.ask("PATCH", "/api/v1/nodes/here", {"spec": spec}, "application/merge-patch+json")
-        self.wait_node(spec)
+        wanted = "False" if any(spec.values()) else "True"
 
-    def wait_node(self, spec):
-        def is_so():
-            there = self.ask("GET", "/api/v1/nodes/here").get("spec", {})
-            return all(there.get(key) == value for key, value in spec.items())
-        wait_until(is_so, 10, f"the node to be {spec}")
+        def is_known():
+            name = f"canary-{uuid.uuid4().hex[:8]}"
+            self.create_pod(name)
+            pod = self.wait("Pod", name, lambda it: condition_of(it, "PodScheduled"), "judged")
+            self.delete("Pod", name)
+            return condition_of(pod, "PodScheduled")["status"] == wanted
+        wait_until(is_known, what=f"the node to be {spec}")
 
     def create_pod(self, name, **spec):
         self.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, **pod_template(**spec)})
@@ -41,7 +43,7 @@ class PlacementTest(ClusterTest):
 
         def events():
             return [it for it in self.list("Event") if it["regarding"]["name"] == name and it["regarding"]["kind"] == "Pod"]
-        wait_until(lambda: events(), 10, f"an event about {name}")
+        wait_until(events, what=f"an event about {name}")
         [event] = events()
         self.assertEqual((event["type"], event["reason"], event["note"]), ("Warning", "FailedScheduling", UNPLACED.format(why)))
         self.assertRegex(self.kubectl("get", "pod", name), r"\n" + name + r" +0/1 +Pending +0 ")
@@ -90,7 +92,7 @@ class PlacementTest(ClusterTest):
                     sandbox("theirs", pod=pod_template(schedulerName="theirs")), sandbox("ours"))
         self.wait_ready("Sandbox", "ours")
         for name in ("gated", "theirs"):
-            self.assertNotIn("nodeName", self.get("Pod", name)["spec"])
+            self.assertNotIn("nodeName", self.wait("Pod", name, lambda it: True)["spec"])
         self.patch("Pod", "gated", {"spec": {"schedulingGates": None}})
         self.wait_ready("Sandbox", "gated")
 
@@ -112,11 +114,10 @@ class PlacementTest(ClusterTest):
 
         def members():
             return self.list("Sandbox", "agents.x-k8s.io/warm-pool-sandbox")
-        wait_until(lambda: len(members()) == 2 and any(not is_ready(it) for it in members()), 10, "one that waits")
+        wait_until(lambda: len(members()) == 2 and any(not is_ready(it) for it in members()), what="one that waits")
         waiting = next(it["metadata"]["name"] for it in members() if not is_ready(it))
         self.expect_unplaced(waiting, "Insufficient cpu")
-        status = self.get("SandboxWarmPool", "halves")["status"]
-        self.assertEqual((status["replicas"], status["readyReplicas"]), (2, 1), json.dumps(status))
+        self.wait("SandboxWarmPool", "halves", lambda it: (it["status"].get("replicas"), it["status"].get("readyReplicas")) == (2, 1))
         ready = next(it["metadata"]["name"] for it in members() if is_ready(it))
         self.patch("SandboxWarmPool", "halves", {"spec": {"replicas": 1}})
         self.wait_gone("Sandbox", waiting)  # who is not ready goes first

@@ -72,13 +72,13 @@ class PodImages(unittest.TestCase):
         statuses = json.loads(self.kubectl("get", "pod", name, "-o", "json"))["status"].get("containerStatuses")
         return statuses[0] if statuses else {"state": {}}
 
-    def says(self, name, word, seconds=30):
+    def says(self, name, word, seconds=60):
         wait_until(lambda: "running" in self.status(name)["state"], seconds, f"{name} to run: {self.status(name)}")
-        wait_until(lambda: self.kubectl("logs", name) == word + "\n", 30, f"{name} to say {word}")
+        wait_until(lambda: self.kubectl("logs", name) == word + "\n", 60, f"{name} to say {word}")
 
     def waits(self, name, *reasons):
         """Why it does."""
-        wait_until(lambda: self.status(name)["state"].get("waiting", {}).get("reason") in reasons, 30,
+        wait_until(lambda: self.status(name)["state"].get("waiting", {}).get("reason") in reasons, 60,
                    f"{name} to wait for {reasons}: {self.status(name)}")
         return self.status(name)["state"]["waiting"]["message"]
 

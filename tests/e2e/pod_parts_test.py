@@ -41,7 +41,7 @@ class Cluster:
     def pod(self, name):
         return json.loads(self.ask("GET", f"{PODS}/{name}")[1])
 
-    def phase(self, name, *wanted, seconds=20):
+    def phase(self, name, *wanted, seconds=60):
         wait_until(lambda: self.pod(name)["status"].get("phase") in wanted, seconds, f"{name}: {wanted}, not {self.pod(name)['status']}")
         return self.pod(name)
 
@@ -212,8 +212,8 @@ class PodParts(unittest.TestCase):
         self.assertEqual(len(nodes), 1)
         ready = [c["status"] for c in nodes[0]["status"]["conditions"] if c["type"] == "Ready"]
         self.assertEqual(ready, ["True"])
-        lease = cluster.ask("GET", f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{nodes[0]['metadata']['name']}")
-        self.assertEqual(lease[0], 200)
+        lease = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{nodes[0]['metadata']['name']}"
+        wait_until(lambda: cluster.ask("GET", lease)[0] == 200, what="its lease")
 
 
 def cluster_waiting(name):

@@ -21,8 +21,10 @@ class WordsTest(pods_test.PodsTest):
         wait_until(lambda: (kind, reason, message) in self.events(name), 30, f"{reason} '{message}': {self.events(name)}")
 
     def test_a_pod_that_is_well_has_no_complaints(self):
-        self.create(pod("well", "exec sleep 1000", initContainers=[{"name": "first", "image": "host", "command": ["sleep", "0.3"]}]))
+        waits = ["sh", "-c", "until test -e /tmp/go; do sleep 0.05; done"]
+        self.create(pod("well", "exec sleep 1000", initContainers=[{"name": "first", "image": "host", "command": waits}]))
         self.wait_for("well", lambda pod: pod["status"].get("containerStatuses") and not is_ready(pod))
+        wait_until(lambda: self.kubectl("exec", "well", "-c", "first", "--", "sh", "-c", "touch /tmp/go; echo gone", check=False) == "gone\n")
         for condition in self.wait_ready("well")["status"]["conditions"]:
             self.assertEqual((condition["status"], condition.get("reason"), condition.get("message")), ("True", None, None), condition)
         self.wait_event("well", "Normal", "Scheduled", "Successfully assigned default/well to here")
@@ -50,10 +52,11 @@ class WordsTest(pods_test.PodsTest):
         waits["spec"]["containers"][0]["volumeMounts"] = [{"name": "v", "mountPath": "/v"}]
         self.create(waits)
         self.wait_event("waits", "Warning", "FailedMount", 'MountVolume.SetUp failed for volume "v" : configmap "late" not found')
-        self.assertEqual(container(self.get("waits"))["state"], {"waiting": {"reason": "ContainerCreating"}})
+        self.wait_for("waits", lambda pod: pod["status"].get("containerStatuses") and
+                      container(pod)["state"] == {"waiting": {"reason": "ContainerCreating"}})
         self.kubectl("create", "configmap", "late", "--from-literal=word=here")
         self.wait_ready("waits", 60)
-        self.assertEqual(self.kubectl("logs", "waits"), "here")
+        wait_until(lambda: self.kubectl("logs", "waits") == "here", what="its word")
         self.kubectl("delete", "configmap", "late")
 
     def test_a_probe_that_grants_less_time(self):

@@ -1,12 +1,13 @@
 """Pods on a real engine, through kubectl: how they begin, live, restart and end, and that nothing is left of them."""
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import time
 import unittest
 
-from hearth import Engine, host_state, need_root, wait_until
+from hearth import Engine, expect_host_as_before, host_state, is_alive, need_root, wait_until
 
 
 def pod(name, *commands, **spec):
@@ -29,9 +30,7 @@ class PodsTest(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
         cls.engine.remove()
-        after = host_state()
-        for kind in ("processes", "cgroups", "folders", "links"):
-            assert not after[kind] - cls.before[kind], (kind, after[kind] - cls.before[kind])
+        expect_host_as_before(cls.before)
 
     def tearDown(self):
         self.kubectl("delete", "pods", "--all", "--grace-period=0", "--force", "--wait=false")
@@ -52,7 +51,7 @@ class PodsTest(unittest.TestCase):
         text = self.kubectl("get", "pod", name, "-o", "json", "--ignore-not-found")
         return json.loads(text) if text else None
 
-    def wait_for(self, name, condition, seconds=30):
+    def wait_for(self, name, condition, seconds=60):
         last = {}
 
         def is_met():
@@ -64,10 +63,10 @@ class PodsTest(unittest.TestCase):
             self.fail(f"{name}: {json.dumps(last.get('pod', {}) and last['pod'].get('status'), indent=1)}")
         return last["pod"]
 
-    def wait_phase(self, name, phase, seconds=30):
+    def wait_phase(self, name, phase, seconds=60):
         return self.wait_for(name, lambda pod: pod["status"].get("phase") == phase, seconds)
 
-    def wait_ready(self, name, seconds=30):
+    def wait_ready(self, name, seconds=60):
         return self.wait_for(name, is_ready, seconds)
 
 
@@ -81,7 +80,7 @@ def container(pod, index=0):
 
 class BeginningTest(PodsTest):
     def test_a_pod_runs_and_goes(self):
-        self.create(pod("one", "echo hello; exec sleep 1000", terminationGracePeriodSeconds=30))
+        self.create(pod("one", "echo hello; exec sleep 1000", terminationGracePeriodSeconds=100))
         seen = self.wait_ready("one")
         self.assertEqual(seen["spec"]["nodeName"], "here")
         status = seen["status"]
@@ -94,19 +93,19 @@ class BeginningTest(PodsTest):
         self.assertEqual({c["type"]: c["status"] for c in status["conditions"]},
                          dict.fromkeys(["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"], "True"))
         self.assertEqual(self.kubectl("exec", "one", "--", "hostname").strip(), "one")
-        self.assertEqual(self.kubectl("logs", "one"), "hello\n")
+        wait_until(lambda: self.kubectl("logs", "one") == "hello\n", what="its first line")
         started = time.monotonic()
         self.kubectl("delete", "pod", "one")
         self.assertIsNone(self.get("one"))
-        self.assertLess(time.monotonic() - started, 20, "SIGTERM is enough")
+        self.assertLess(time.monotonic() - started, 60, "SIGTERM is enough")
 
     def test_the_guest_alone_is_a_service(self):
-        self.create(pod("guest", None, terminationGracePeriodSeconds=30))
+        self.create(pod("guest", None, terminationGracePeriodSeconds=100))
         seen = self.wait_ready("guest")
         self.assertEqual(self.kubectl("exec", "guest", "--", "echo", "in").strip(), "in")
         started = time.monotonic()
         self.kubectl("delete", "pod", "guest")
-        self.assertLess(time.monotonic() - started, 20)
+        self.assertLess(time.monotonic() - started, 60)
         self.assertEqual(self.engine.sandboxes(), [])
         self.assertEqual(container(seen)["image"], "host")
 
@@ -114,7 +113,7 @@ class BeginningTest(PodsTest):
         self.create(pod("pair", "exec python3 -m http.server 8000 --bind 127.0.0.1", "exec sleep 1000"))
         self.wait_ready("pair")
         look = ["python3", "-c", "import urllib.request as r; print(r.urlopen('http://127.0.0.1:8000').status)"]
-        wait_until(lambda: self.kubectl("exec", "pair", "-c", "c1", "--", *look, check=False).strip() == "200", 20)
+        wait_until(lambda: self.kubectl("exec", "pair", "-c", "c1", "--", *look, check=False).strip() == "200")
         self.assertEqual(self.kubectl("exec", "pair", "-c", "c1", "--", "hostname").strip(), "pair")
 
     def test_init_containers_come_first_and_sidecars_stay(self):
@@ -175,18 +174,28 @@ class EndingTest(PodsTest):
         self.assertEqual((ended["reason"], ended["exitCode"]), ("OOMKilled", 137))
 
     def test_a_restart_has_a_fresh_root_and_the_same_address(self):
-        self.create(pod("again", "ls /root/mark 2>&1; touch /root/mark; echo life; sleep 1; exit 1"))
+        # A life ends when it is told to, the third and later ones at once.
+        lives = pod("again", "ls /root/mark 2>&1; touch /root/mark; echo life >> /x/lives; echo life;"
+                    "until test -e /x/end-$(wc -l < /x/lives) || test $(wc -l < /x/lives) -gt 2; do sleep 0.05; done; exit 1",
+                    volumes=[{"name": "x", "emptyDir": {}}])
+        lives["spec"]["containers"][0]["volumeMounts"] = [{"name": "x", "mountPath": "/x"}]
+        self.create(lives)
         first = self.wait_ready("again")
+        wait_until(lambda: "life" in self.kubectl("logs", "again"), what="its first words")
+        self.kubectl("exec", "again", "--", "touch", "/x/end-1")
         seen = self.wait_for("again", lambda pod: container(pod)["restartCount"] == 1 and "running" in container(pod)["state"])
         self.assertEqual(seen["status"]["podIP"], first["status"]["podIP"])
         self.assertEqual(container(seen)["lastState"]["terminated"]["exitCode"], 1)
         self.assertEqual(container(seen)["lastState"]["terminated"]["containerID"], container(first)["containerID"])
         self.assertIn("life", self.kubectl("logs", "again", "--previous"))
+        wait_until(lambda: "life" in self.kubectl("logs", "again"), what="its second first words")
+        self.assertIn("No such file", self.kubectl("logs", "again"))
+        self.kubectl("exec", "again", "--", "touch", "/x/end-2")
         seen = self.wait_for("again", lambda pod: container(pod)["state"].get("waiting"))
         self.assertEqual(container(seen)["state"]["waiting"]["reason"], "CrashLoopBackOff")
-        self.assertIn("back-off 10s restarting failed container=c0 pod=again_default(", container(seen)["state"]["waiting"]["message"])
+        self.assertRegex(container(seen)["state"]["waiting"]["message"],
+                         r"back-off (10|20|40)s restarting failed container=c0 pod=again_default\(")
         self.assertEqual(seen["status"]["phase"], "Running")
-        self.assertNotIn("/root/mark\n", self.kubectl("logs", "again").splitlines()[0])
 
     def test_on_failure_restarts_until_it_works(self):
         luck = pod("luck", "test -e /x/tried && exit 0; touch /x/tried; echo unlucky > /tmp/why; exit 1",
@@ -200,12 +209,13 @@ class EndingTest(PodsTest):
         self.assertEqual(container(seen)["lastState"]["terminated"]["message"], "unlucky\n")
 
     def test_time_to_say_goodbye(self):
-        self.create(pod("polite", "trap 'sleep 0.5; exit 0' TERM; while :; do sleep 0.05; done", terminationGracePeriodSeconds=20))
+        self.create(pod("polite", "trap 'sleep 0.5; exit 0' TERM; echo listening; while :; do sleep 0.05; done",
+                        terminationGracePeriodSeconds=100))
         self.wait_ready("polite")
-        time.sleep(0.3)
+        wait_until(lambda: self.kubectl("logs", "polite") == "listening\n", what="somebody who listens")
         started = time.monotonic()
         self.kubectl("delete", "pod", "polite")
-        self.assertTrue(0.4 < time.monotonic() - started < 15)
+        self.assertTrue(0.4 < time.monotonic() - started < 60)
         self.assertIsNone(self.get("polite"))
 
     def test_a_new_image_in_place(self):
@@ -221,8 +231,9 @@ class EndingTest(PodsTest):
     def test_probes_and_hooks(self):
         probed = pod("probed", "sleep 1000")
         probed["spec"]["containers"][0].update(
-            readinessProbe={"exec": {"command": ["test", "-e", "/tmp/ready"]}, "periodSeconds": 1},
-            livenessProbe={"exec": {"command": ["test", "!", "-e", "/tmp/sick"]}, "periodSeconds": 1, "failureThreshold": 1},
+            readinessProbe={"exec": {"command": ["test", "-e", "/tmp/ready"]}, "periodSeconds": 1, "timeoutSeconds": 30},
+            livenessProbe={"exec": {"command": ["test", "!", "-e", "/tmp/sick"]}, "periodSeconds": 1, "failureThreshold": 1,
+                           "timeoutSeconds": 30},
             lifecycle={"postStart": {"exec": {"command": ["touch", "/tmp/hooked"]}},
                        "preStop": {"exec": {"command": ["sh", "-c", "sleep 1"]}}})
         self.create(probed)
@@ -242,12 +253,17 @@ class EndingTest(PodsTest):
 
 class EngineRestartTest(PodsTest):
     def test_pods_live_on(self):
-        self.create(pod("stays", "exec sleep 1000"), pod("leaves", "exec sleep 1000"), pod("ends", "sleep 3; exit 4", restartPolicy="Never"))
+        self.create(pod("stays", "exec sleep 1000"), pod("leaves", "exec sleep 1000"),
+                    pod("ends", "trap 'exit 4' TERM; echo listening; while :; do sleep 0.05; done", restartPolicy="Never"))
         before = {name: self.wait_ready(name) for name in ("stays", "leaves", "ends")}
         pids = {sandbox["id"]: sandbox["pid"] for sandbox in self.engine.sandboxes()}
+        wait_until(lambda: self.kubectl("logs", "ends") == "listening\n", what="somebody who listens")
+        guest = pids[container(before["ends"])["containerID"].removeprefix("hearth://")]
+        [command] = " ".join(of.read_text() for of in pathlib.Path(f"/proc/{guest}/task").glob("*/children")).split()
         self.engine.process.send_signal(signal.SIGKILL)
-        self.engine.process.wait(20)
-        time.sleep(3)
+        self.engine.process.wait(60)
+        os.kill(int(command), signal.SIGTERM)
+        wait_until(lambda: not is_alive(command), what="its end while nobody looks")
         self.engine.start("--warm", "4", "--node-name", "here")
         self.assertEqual(self.get("stays")["status"], before["stays"]["status"])
         self.assertEqual(container(self.wait_phase("ends", "Failed"))["state"]["terminated"]["exitCode"], 4)
@@ -262,11 +278,11 @@ class EngineRestartTest(PodsTest):
         self.wait_ready("orphan")
         self.kubectl("delete", "pod", "orphan", "--wait=false")
         self.engine.process.send_signal(signal.SIGKILL)
-        self.engine.process.wait(20)
+        self.engine.process.wait(60)
         self.engine.start("--warm", "4", "--node-name", "here")
         self.kubectl("delete", "pod", "orphan", "--grace-period=1", "--wait=false")
-        wait_until(lambda: self.get("orphan") is None, 20)
-        wait_until(lambda: not self.engine.sandboxes(), 20)
+        wait_until(lambda: self.get("orphan") is None)
+        wait_until(lambda: not self.engine.sandboxes())
 
 
 if __name__ == "__main__":

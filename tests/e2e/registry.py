@@ -16,7 +16,7 @@ import urllib.error
 import urllib.request
 import warnings
 
-from hearth import wait_until
+from hearth import free_ports, wait_until
 
 ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
 OCI = "application/vnd.oci.image."
@@ -93,9 +93,8 @@ class Registry:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hearth-registry-"))
         self.user, self.password = user, password
         self.scheme, self.tls = "http", None
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.host = f"127.0.0.1:{probe.getsockname()[1]}"
+        [port] = free_ports(1)
+        self.host = f"127.0.0.1:{port}"
         config = {"version": "0.1", "log": {"level": "error"}, "http": {"addr": self.host},
                   "storage": {"filesystem": {"rootdirectory": str(self.folder / "storage")}}}
         if user:
@@ -119,7 +118,7 @@ class Registry:
         self.log = open(self.folder / "log", "w")
         self.process = subprocess.Popen(["docker-registry", "serve", str(self.folder / "config.yml")],
                                         stdout=self.log, stderr=self.log)
-        wait_until(self.answers, 30, "a registry")
+        wait_until(self.answers, what="a registry")
 
     def answers(self):
         try:
@@ -130,7 +129,7 @@ class Registry:
 
     def stop(self):
         self.process.terminate()
-        self.process.wait(10)
+        self.process.wait(60)
         self.log.close()
         shutil.rmtree(self.folder)
 
@@ -141,7 +140,7 @@ class Registry:
             import base64
             pair = base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
             request.add_header("Authorization", "Basic " + pair)
-        return urllib.request.urlopen(request, timeout=20, context=self.tls)
+        return urllib.request.urlopen(request, timeout=60, context=self.tls)
 
     def push(self, repository, tag, image):
         for digest, data in image.blobs.items():

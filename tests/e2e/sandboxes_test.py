@@ -210,9 +210,10 @@ class SuspensionTest(ClusterTest):
 
 class EndTest(ClusterTest):
     def test_retained_at_its_time_and_not_before(self):
-        when = in_seconds(4)
-        self.create(sandbox("retained", service=True, shutdownTime=when, shutdownPolicy="Retain"))
+        self.create(sandbox("retained", service=True, shutdownTime=in_seconds(3600), shutdownPolicy="Retain"))
         self.wait_ready("Sandbox", "retained")
+        when = in_seconds(3)
+        self.patch("Sandbox", "retained", {"spec": {"shutdownTime": when}})
         self.wait_unready("Sandbox", "retained", "SandboxExpired")
         self.assertGreaterEqual(datetime.datetime.now(datetime.timezone.utc), datetime.datetime.fromisoformat(when))
         self.wait_gone("Pod", "retained")
@@ -260,7 +261,8 @@ class EndTest(ClusterTest):
 
 
 class VolumeTest(ClusterTest):
-    LIVES = f"cat /data/lives 2>/dev/null; echo life >> /data/lives; {STAYS}"
+    # What it says, it says when it is written down.
+    LIVES = f"before=$(cat /data/lives 2>/dev/null); echo life >> /data/lives; echo before: $before; {STAYS}"
 
     def with_volume(self, name, **spec):
         volume = {"metadata": {"name": "data", "labels": {"of": "e2e"}},
@@ -277,18 +279,19 @@ class VolumeTest(ClusterTest):
         self.assertEqual(made["metadata"]["labels"], {"of": "e2e", "agents.x-k8s.io/sandbox-name-hash": name_hash("keeps")})
         volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data-keeps"}}
         self.assertIn(volume, self.get("Pod", "keeps")["spec"]["volumes"])
+        self.wait_log("keeps", "before:\n")
         self.run_in("keeps", "echo kept > /data/word")
         pod = self.get("Pod", "keeps")
         self.delete("Pod", "keeps")
         self.wait_gone("Pod", "keeps", uid_of(pod))
         self.wait("Pod", "keeps", is_ready)
-        self.wait_log("keeps", "life\n")
+        self.wait_log("keeps", "before: life\n")
         self.patch("Sandbox", "keeps", {"spec": {"operatingMode": "Suspended"}})
         self.wait_gone("Pod", "keeps")
         self.assertEqual(uid_of(self.get("PersistentVolumeClaim", "data-keeps")), uid_of(made))
         self.patch("Sandbox", "keeps", {"spec": {"operatingMode": "Running"}})
         self.wait("Pod", "keeps", is_ready)
-        self.wait_log("keeps", "life\nlife\n")
+        self.wait_log("keeps", "before: life life\n")
         self.assertEqual(self.run_in("keeps", "cat /data/word"), "kept\n")
         self.delete("Sandbox", "keeps")
         self.wait_gone("PersistentVolumeClaim", "data-keeps")
@@ -296,12 +299,12 @@ class VolumeTest(ClusterTest):
     def test_volumes_that_are_retained(self):
         self.create(self.with_volume("heir", persistentVolumeClaimRetentionPolicy={"whenDeleted": "Retain"}))
         self.wait_ready("Sandbox", "heir")
-        self.wait_log("heir", "")
+        self.wait_log("heir", "before:\n")
         self.delete("Sandbox", "heir")
         self.wait_gone("Pod", "heir")
         self.create(self.with_volume("heir"))
         self.wait_ready("Sandbox", "heir")
-        self.wait_log("heir", "life\n")
+        self.wait_log("heir", "before: life\n")
         self.delete("Sandbox", "heir")
 
     def test_templates_of_volumes_never_change(self):

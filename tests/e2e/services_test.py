@@ -23,7 +23,7 @@ for server in servers: threading.Thread(target=server.serve_forever).start()
 # Prints what the other side says, or the kind of failure.
 ASK = """
 import sys, urllib.request, urllib.error
-try: print(urllib.request.urlopen(sys.argv[1], timeout=3).read().decode())
+try: print(urllib.request.urlopen(sys.argv[1], timeout=20).read().decode())
 except urllib.error.URLError as error: print(type(error.reason).__name__)
 except OSError as error: print(type(error).__name__)
 """
@@ -57,7 +57,7 @@ def policy(name, app, **spec):
 
 
 def run_here(script, word):
-    return subprocess.run([sys.executable, "-c", script, word], capture_output=True, text=True, timeout=30).stdout.strip()
+    return subprocess.run([sys.executable, "-c", script, word], capture_output=True, text=True, timeout=60).stdout.strip()
 
 
 def ask_name_server(address, name):
@@ -65,7 +65,7 @@ def ask_name_server(address, name):
     question = struct.pack(">HHHHHH", 7, 0x0100, 1, 0, 0, 0)
     question += b"".join(bytes([len(label)]) + label.encode() for label in name.split(".")) + b"\0" + struct.pack(">HH", 1, 1)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
-        asking.settimeout(5)
+        asking.settimeout(30)
         asking.sendto(question, (address, 53))
         answer = asking.recv(4096)
     count = struct.unpack(">H", answer[6:8])[0]
@@ -96,7 +96,7 @@ class NetworkTest(ClusterTest):
     def reach(self, name, url):
         return self.run_python(name, ASK, url)
 
-    def expect(self, name, url, answer, seconds=15):
+    def expect(self, name, url, answer):
         """Changes take effect soon, not at once."""
         last = []
 
@@ -104,7 +104,7 @@ class NetworkTest(ClusterTest):
             last[:] = [self.reach(name, url)]
             return last[0] == answer
         try:
-            wait_until(is_so, seconds)
+            wait_until(is_so)
         except AssertionError:
             self.fail(f"{name} asked {url}: {last[0]}, not {answer}")
 
@@ -187,7 +187,7 @@ class ServiceTest(NetworkTest):
         web, empty = self.cluster_ip("web"), self.cluster_ip("empty")
         self.expect("client", f"http://{web}", "server")
         self.assertEqual(self.reach("client", f"http://{web}:81"), REFUSED)
-        self.assertEqual(self.reach("client", f"http://{empty}"), REFUSED)
+        self.expect("client", f"http://{empty}", REFUSED)
         self.assertEqual(run_here(ASK, f"http://{web}"), "server")
         self.assertEqual(run_here(ASK, f"http://{empty}"), REFUSED)
         slices = json.loads(self.kubectl("get", "endpointslices", "-l", "kubernetes.io/service-name=web", "-o", "json"))["items"]
@@ -213,7 +213,8 @@ class ServiceTest(NetworkTest):
     def test_names_of_elsewhere_mean_what_they_mean_to_the_host(self):
         self.start(pod("client", "client"))
         for name in ("example.com", "localhost", "no-such-name.invalid"):
-            self.assertEqual(self.run_python("client", RESOLVE, name), run_here(RESOLVE, name), name)
+            # Names of the world may mean something else a moment later.
+            wait_until(lambda: self.run_python("client", RESOLVE, name) == run_here(RESOLVE, name), what=f"the same answer for {name}")
 
     def test_a_sandbox_is_found_by_its_name(self):
         self.start(pod("client", "client"))
@@ -229,7 +230,7 @@ class ServiceTest(NetworkTest):
         self.wait_gone("Pod", "agent")
         self.expect("client", f"http://{fqdn}:8000", "gaierror")
         self.patch("Sandbox", "agent", {"spec": {"operatingMode": "Running"}})
-        self.expect("client", f"http://{fqdn}:8000", "agent", 30)
+        self.expect("client", f"http://{fqdn}:8000", "agent")
 
 
 class RestartTest(NetworkTest):

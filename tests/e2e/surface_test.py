@@ -67,7 +67,7 @@ class Forward(SurfaceCase):
         port = self.forward(box, 7777)
         self.inside(box, "echo from inside > /root/page")
         for _ in range(3):
-            with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=10)) as connection:
+            with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
                 connection.request("GET", "/page")
                 self.assertEqual(connection.getresponse().read(), b"from inside\n")
 
@@ -87,7 +87,7 @@ while True: threading.Thread(target=echo, args=(listener.accept()[0],)).start()
         received = []
 
         def talk():
-            with socket.create_connection(("127.0.0.1", port), timeout=20) as s:
+            with socket.create_connection(("127.0.0.1", port), timeout=60) as s:
                 writer = threading.Thread(target=lambda: (s.sendall(sent), s.shutdown(socket.SHUT_WR)))
                 writer.start()
                 got = b""
@@ -107,12 +107,12 @@ while True: threading.Thread(target=echo, args=(listener.accept()[0],)).start()
         box = self.run_box()
         process = self.start("forward", box, "0:7777")
         port = int(process.stdout.readline().split()[0].split(":")[1])
-        with socket.create_connection(("127.0.0.1", port), timeout=10) as s:
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as s:
             self.assertEqual(s.recv(1), b"")
         self.assertIn("nobody listens on port 7777", process.stderr.readline())
         self.assertIsNone(process.poll())
         process.terminate()
-        self.assertEqual(process.wait(10), 0)
+        self.assertEqual(process.wait(60), 0)
 
     def test_refuses_nonsense(self):
         box = self.run_box()
@@ -154,7 +154,7 @@ class Hostile(SurfaceCase):
                      (("envd", 49983), ("code", 49999), ("runtime-api", 8888), ("sandboxd", 8080))}
 
     def ask(self, surface, method, target, body=None, **headers):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port[surface], timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port[surface], timeout=60)
         with contextlib.closing(connection):
             connection.request(method, target, body, {name.replace("_", "-"): value for name, value in headers.items()})
             answer = connection.getresponse()
@@ -176,7 +176,7 @@ class Hostile(SurfaceCase):
         self.serve()
         self.hearth("exec", "-d", self.box, "--", "sleep", "1000")
         self.execute("sh -c 'kill -9 -1'")
-        self.assertNotIn("sleep", self.inside(self.box, "ps axo args | grep '[s]leep' || true"))
+        wait_until(lambda: "sleep" not in self.inside(self.box, "ps axo args | grep '[s]leep' || true"), what="the end of the sleeper")
         self.assert_answers()
         self.assertEqual(self.execute("echo alive")["stdout"], "alive\n")
 

@@ -95,7 +95,7 @@ class TracingTest(ClusterTest):
             return [it for it in self.collector.spans() if it["name"] == "reconcilePod" and it["traceId"] == trace]
         wait_until(lambda: any(attributes(event).get("pod.Phase") == "Running" for it in pod_spans() for event in it.get("events", [])),
                    30, f"a span that saw the pod run: {pod_spans()}")
-        self.assertEqual({attributes(event)["pod.Name"] for it in pod_spans() for event in it["events"]}, {"box"})
+        self.assertEqual({attributes(event)["pod.Name"] for it in pod_spans() for event in it.get("events", [])}, {"box"})
         path, kind, body = self.collector.requests[0]
         self.assertEqual((path, kind), ("/v1/traces", "application/json"))
         self.assertEqual(attributes(body["resourceSpans"][0]["resource"]), {"service.name": "hearth"})

@@ -173,7 +173,7 @@ HostState look_at_host() {
     std::getline(name, text);
     std::error_code error;
     // Strangers come and go with theirs. What is in a sandbox has users of its own.
-    const bool is_stranger = !text.starts_with("hearth") &&
+    const bool is_stranger = !text.starts_with("hearth-") &&
                              fs::read_symlink(process.path() / "ns/user", error) == own_users;
     if (is_stranger || error) continue;
     for (const auto& ns : fs::directory_iterator(process.path() / "ns", error)) {

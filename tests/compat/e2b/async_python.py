@@ -49,7 +49,7 @@ class Async(unittest.IsolatedAsyncioTestCase):
         await box.files.make_dir("watched")
         handle = await box.files.watch_dir("watched", on_event=events.append, recursive=True)
         await box.files.write("watched/w", "x")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(events) < 3:
                 await asyncio.sleep(0.02)
         await handle.stop()

@@ -8,7 +8,7 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parents[1] / "e2e")]
-from hearth import Engine, host_state, need_root, wait_until  # noqa: E402
+from hearth import Engine, expect_host_as_before, free_ports, host_state, need_root, wait_until  # noqa: E402
 
 
 class EngineCase(unittest.TestCase):
@@ -20,17 +20,11 @@ class EngineCase(unittest.TestCase):
         need_root()
         before = host_state()
         cls.engine = Engine().start(*cls.options)
-        cls.addClassCleanup(cls.expect_nothing_left, before)
+        cls.addClassCleanup(expect_host_as_before, before)
         cls.addClassCleanup(cls.engine.remove)
         url = cls.engine.endpoints()["e2b"]
         key = pathlib.Path(cls.engine.state_dir, "e2b.key").read_text().strip()
         cls.settings = {"E2B_API_URL": url, "E2B_SANDBOX_URL": url, "E2B_API_KEY": key}
-
-    @classmethod
-    def expect_nothing_left(cls, before):
-        after = host_state()
-        for kind in ("processes", "cgroups", "folders", "links"):
-            assert not after[kind] - before[kind], (kind, after[kind] - before[kind])
 
     @classmethod
     def team(cls, name, *limits):

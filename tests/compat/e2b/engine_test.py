@@ -2,12 +2,11 @@
 import json
 import os
 import pathlib
-import socket
 import subprocess
 import tempfile
 import unittest
 
-from engine import HERE, EngineCase, wait_until
+from engine import HERE, EngineCase, free_ports, wait_until
 
 from client_venv import node_folder_with, python_with
 
@@ -69,8 +68,7 @@ await box.kill()
 
     @classmethod
     def setUpClass(cls):
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        [port] = free_ports(1)
         cls.options = ("--e2b-warm", "2", "--warm", "2", "--e2b-domain", "localhost", "--e2b-tls-port", str(port))
         super().setUpClass()
         url = f"https://localhost:{port}"

@@ -20,7 +20,7 @@ after(async () => {
 })
 
 async function eventually(condition) {
-  for (let i = 0; i < 300; ++i) {
+  for (let i = 0; i < 1200; ++i) {
     const result = await condition()
     if (result) return result
     await new Promise((resolve) => setTimeout(resolve, 50))
