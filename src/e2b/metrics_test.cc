@@ -242,6 +242,7 @@ TEST(E2bNetworks, RefuseWhatCannotBe) {
   const std::string id = world.create(R"({"templateID":"base","autoPause":true})");
   const std::string path = "/sandboxes/" + id + "/network";
   EXPECT_EQ(world.ask("PUT", path, R"({"denyOut":["example.com"]})").status, 400U);
+  EXPECT_EQ(world.ask("PUT", path, R"({"allowOut":["example.com"]})").status, 400U);
   EXPECT_EQ(world.ask("PUT", path, R"({"allowOut":["1.2.3.4/33"]})").status, 400U);
   EXPECT_EQ(world.ask("PUT", path, R"({"allowOut":"1.2.3.4"})").status, 400U);
   EXPECT_EQ(world.ask("PUT", path, R"({"egressProxy":{"address":"a:1"}})").status, 501U);

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,6 +13,7 @@
 #include "e2b/state.h"
 #include "e2b/words.h"
 #include "http/head.h"
+#include "http/host_pattern.h"
 #include "model/front_door.h"
 #include "model/meta.h"
 #include "model/read_json.h"
@@ -46,20 +48,59 @@ std::optional<std::string> parse_cidr(std::string_view text) {
   return fmt::format("{}/{}", first, *bits);
 }
 
-std::vector<std::string> parse_cidrs(const Body& body, std::string_view field,
-                                     std::string_view otherwise) {
+// A host by its name, or all below one; in lower case.
+std::optional<std::string> parse_host(std::string_view text) {
+  std::string host(text);
+  std::ranges::transform(host, host.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (!http::is_host_pattern(host)) return {};
+  return host;
+}
+
+std::vector<std::string> parse_list(const Body& body, std::string_view field) {
   std::vector<std::string> all = body.list(field).value_or(std::vector<std::string>());
   if (all.size() > kMostEntries)
     fail(Code::invalid, "the field '{}' has {} entries; {} are the most", field, all.size(),
          kMostEntries);
+  return all;
+}
+
+std::vector<std::string> parse_denied(const Body& body) {
+  std::vector<std::string> all = parse_list(body, "denyOut");
   for (std::string& each : all) {
     auto cidr = parse_cidr(each);
     if (!cidr)
-      fail(Code::invalid, "'{}' in the field '{}' is no IPv4 address or CIDR{}", each, field,
-           otherwise);
+      fail(Code::invalid, "'{}' in the field 'denyOut' is no IPv4 address or CIDR{}", each,
+           parse_host(each) ? "; names of hosts can only be allowed" : "");
     each = std::move(*cidr);
   }
   return all;
+}
+
+std::vector<std::string> parse_allowed(const Body& body) {
+  std::vector<std::string> all = parse_list(body, "allowOut");
+  for (std::string& each : all) {
+    auto parsed = parse_cidr(each);
+    if (!parsed) parsed = parse_host(each);
+    if (!parsed)
+      fail(Code::invalid,
+           "'{}' in the field 'allowOut' is no IPv4 address, CIDR or host ('api.example.com', "
+           "'*.example.com')",
+           each);
+    each = std::move(*parsed);
+  }
+  return all;
+}
+
+// Where everything else may be reached anyway, a name would allow nothing and seem to.
+void check_names(const EgressWish& wish) {
+  const auto name = std::ranges::find_if(
+      wish.allow, [](const std::string& each) { return http::is_host_pattern(each); });
+  const pool::Egress egress = wish.egress();
+  if (name != wish.allow.end() && std::ranges::find(egress.deny, kEverything) == egress.deny.end())
+    fail(Code::invalid,
+         "the field 'allowOut' names the host '{}': that needs '{}' in 'denyOut' as well", *name,
+         kEverything);
 }
 
 JsonArray to_json(const std::vector<std::string>& texts) {
@@ -104,22 +145,32 @@ pool::Egress EgressWish::egress() const {
   return made;
 }
 
-EgressWish parse_egress(const Body& body) {
+namespace {
+
+EgressWish parse_lists(const Body& body) {
   if (body.has("egressProxy"))
     refuse_unoffered("an egress proxy", "leave out 'egressProxy', and set proxy variables inside");
   if (const auto rules = body.object("rules"); rules && !rules->is_empty())
     refuse_unoffered("changing requests on their way out", "leave out 'rules'");
   EgressWish wish;
   wish.internet = body.flag("allow_internet_access");
-  wish.allow = parse_cidrs(body, "allowOut", ", and names of hosts are not offered here");
-  wish.deny = parse_cidrs(body, "denyOut", "");
+  wish.allow = parse_allowed(body);
+  wish.deny = parse_denied(body);
+  return wish;
+}
+
+}  // namespace
+
+EgressWish parse_egress(const Body& body) {
+  const EgressWish wish = parse_lists(body);
+  check_names(wish);
   return wish;
 }
 
 NetworkWish parse_network(const Body& body) {
   NetworkWish wish;
   if (const auto network = body.object("network")) {
-    wish.egress = parse_egress(*network);
+    wish.egress = parse_lists(*network);
     wish.is_public = network->flag("allowPublicTraffic").value_or(true);
     wish.mask_host = network->text("maskRequestHost").value_or("");
     wish.https_ports = network->numbers("httpsPorts").value_or(std::vector<std::int64_t>());
@@ -127,6 +178,7 @@ NetworkWish parse_network(const Body& body) {
     check_ports(wish.https_ports);
   }
   if (const auto internet = body.flag("allow_internet_access")) wish.egress.internet = internet;
+  check_names(wish.egress);
   return wish;
 }
 

@@ -122,10 +122,10 @@ TEST(E2bCreate, RefusesWhatMakesNoSense) {
   EXPECT_TRUE(
       create_refusal(R"({"templateID":"t","network":{"allowPublicTraffic":false}})", Generation::v1)
           .starts_with("400"));
-  EXPECT_EQ(create_refusal(R"({"templateID":"t","network":{"denyOut":["example.com"]}})"),
-            "400: 'example.com' in the field 'denyOut' is no IPv4 address or CIDR");
-  EXPECT_TRUE(create_refusal(R"({"templateID":"t","network":{"allowOut":["*.example.com"]}})")
-                  .ends_with("names of hosts are not offered here"));
+  EXPECT_EQ(
+      create_refusal(R"({"templateID":"t","network":{"denyOut":["example.com"]}})"),
+      "400: 'example.com' in the field 'denyOut' is no IPv4 address or CIDR; names of hosts can "
+      "only be allowed");
   for (const char* bad : {"1.2.3", "1.2.3.4/33", "1.2.3.4/", "::/0", "1.2.3.4/8/8", ""})
     EXPECT_TRUE(
         create_refusal(R"({"templateID":"t","network":{"denyOut":[")" + std::string(bad) + "\"]}}")
@@ -135,6 +135,30 @@ TEST(E2bCreate, RefusesWhatMakesNoSense) {
       create_refusal(R"({"templateID":"t","network":{"httpsPorts":[0]}})").starts_with("400"));
   EXPECT_TRUE(create_refusal(R"({"templateID":"t","network":{"maskRequestHost":"a b"}})")
                   .starts_with("400"));
+}
+
+TEST(E2bCreate, HostsAreAllowedByNameWhereNothingElseIs) {
+  const auto egress = [](const std::string& text) {
+    return create(R"({"templateID":"t",)" + text + "}").network.egress.egress();
+  };
+  const std::vector<std::string> names = {"api.example.com", "*.pypi.org", "1.2.3.4"};
+  const std::string lists = R"("network":{"allowOut":["API.example.com","*.pypi.org","1.2.3.4"])";
+  EXPECT_EQ(egress(lists + R"(,"denyOut":["0.0.0.0/0"]})").allow, names);
+  EXPECT_EQ(egress(lists + R"(},"allow_internet_access":false)").allow, names);
+
+  for (const char* open : {R"("network":{"allowOut":["a.example"]})",
+                           R"("network":{"allowOut":["a.example"],"denyOut":["10.0.0.0/8"]})",
+                           R"("network":{"allowOut":["a.example"]},"allow_internet_access":true)"})
+    EXPECT_EQ(create_refusal(R"({"templateID":"t",)" + std::string(open) + "}"),
+              "400: the field 'allowOut' names the host 'a.example': that needs '0.0.0.0/0' in "
+              "'denyOut' as well");
+  for (const char* bad : {"https://a.example", "a.example:443", "a..b", "*.*.b", "1.2.3", "::1",
+                          "a b", "b\u00fc.example", "-a.b", ""})
+    EXPECT_TRUE(
+        create_refusal(R"({"templateID":"t","network":{"denyOut":["0.0.0.0/0"],"allowOut":[")" +
+                       std::string(bad) + "\"]}}")
+            .starts_with("400: '"))
+        << bad;
 }
 
 TEST(E2bCreate, SaysWhatIsNotOffered) {

@@ -20,9 +20,8 @@
 // mode none too; another sandbox may if its own policy opens that address; nobody else can. Answers
 // pass. Refusals are answered (a reset, or "prohibited" by ICMP), so that programs fail at once.
 //
-// Names: rules speak of addresses only. A later rule by domain name belongs to whoever answers the
-// sandbox's DNS questions: it would be one more list here, and one set of addresses for each
-// sandbox that line 5 also looks into (the nft chain in table.cc), filled with the answers given.
+// Names: rules speak of addresses only. Hosts that are allowed by name are those of whoever answers
+// the sandbox's questions for names (node/named_hosts.h), who adds to `allow` what it answers.
 #pragma once
 
 #include <cstddef>

@@ -135,8 +135,9 @@ struct Agent::State {
             binder,
             {.name = "node-binder", .workers = kBinders, .queue = {.rank_of = ranks_in(unbound)}}),
         storage(api, runtime, events, given.node_name),
-        reach(api, runtime, given.node_name,
-              [this](const Json& pod) { return network.policy_of(pod); }),
+        reach(
+            api, runtime, given.node_name,
+            [this](const Json& pod, const std::string& sandbox) { network.enforce(pod, sandbox); }),
         evictor(runtime, cache, clock, evictor_options(given, pods)),
         reporter(api, clock, reporter_options(given, images, evictor)) {
     controller.watch(cache, concerns_node);

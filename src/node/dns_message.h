@@ -17,7 +17,9 @@ inline constexpr std::uint16_t kClassIn = 1;
 struct Question {
   std::uint16_t id = 0;
   bool wants_recursion = false;
-  std::string name;  // "web.default.svc.cluster.local": lower case, no dot at the end
+  // "web.default.svc.cluster.local": lower case, no dot at the end. A dot within a part of it has a
+  // backslash before it, so that it is never taken for one between parts.
+  std::string name;
   std::uint16_t type = 0;
   std::uint16_t qclass = 0;
   std::string raw;  // as it stood in the message
@@ -26,6 +28,11 @@ struct Question {
 // Of a message with one question. Nothing for everything else: answers, other operations, names
 // with compression or of more than 255 bytes.
 std::optional<Question> parse_question(std::string_view message);
+
+// The IPv4 addresses that an answer to `question` gives, along aliases or not; those of a resolver
+// that is trusted with it. Nothing for what is no answer to it, or is cut off or broken anywhere.
+std::optional<std::vector<std::uint32_t>> parse_addresses(std::string_view answer,
+                                                          const Question& question);
 
 enum class Outcome : std::uint8_t { ok = 0, failed = 2, no_such_name = 3, refused = 5 };
 

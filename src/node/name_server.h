@@ -1,13 +1,18 @@
 // Answers names of Services and pods, and passes all other questions on to the host's resolver.
-// Listens on one port of the sandboxes' gateway, to datagrams and streams, and to nobody but
-// sandboxes and this host. A thread of its own; what is under way is bounded.
+// A client that may reach hosts by name asks for those alone (`judge`), and hears an answer when it
+// may reach what that says (`admit`). Listens on one port of the sandboxes' gateway, to datagrams
+// and streams, and to nobody but sandboxes and this host. A thread of its own; what is under way is
+// bounded.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "network/policy.h"
+#include "node/admissions.h"
+#include "node/named_hosts.h"
 #include "node/service_map.h"
 
 namespace hearth::node {
@@ -18,6 +23,9 @@ struct NameServerOptions {
   std::string domain = "cluster.local";
   std::uint32_t upstream = 0;  // 0: other names are not answered
   std::uint16_t upstream_port = 53;
+  // Without one, everybody asks freely. Called by the server's own thread: must not block.
+  std::function<NameRuling(std::uint32_t client, std::string_view name)> judge = {};
+  Admissions::Admit admit = {};
 };
 
 class NameServer {

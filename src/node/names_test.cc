@@ -3,8 +3,14 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <atomic>
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "linux/fd.h"
 #include "model/json.h"
 #include "node/dns_message.h"
@@ -53,6 +59,54 @@ TEST(DnsMessage, PassesOverWhatIsNone) {
   std::string endless;
   for (int i = 0; i < 200; ++i) endless += "aa.";
   EXPECT_FALSE(dns::parse_question(question_for(endless + "a")));
+}
+
+// An answer to it, with these records: type and data each.
+std::string answer_to(const std::string& question,
+                      const std::vector<std::pair<std::uint16_t, std::string>>& records) {
+  std::string out = question;
+  out[2] = '\x81';
+  out[7] = static_cast<char>(records.size());
+  for (const auto& [type, data] : records) {
+    out += {'\xc0',
+            '\x0c',
+            static_cast<char>(type >> 8),
+            static_cast<char>(type & 0xff),
+            '\0',
+            '\1',
+            '\0',
+            '\0',
+            '\0',
+            '\5',
+            '\0',
+            static_cast<char>(data.size())};
+    out += data;
+  }
+  return out;
+}
+
+TEST(DnsMessage, FindsAddressesAlongAliases) {
+  const std::string question = question_for("A.example");
+  const auto asked = dns::parse_question(question);
+  const std::string good = answer_to(
+      question, {{5, std::string("\1b\xc0\x0e")}, {1, "\1\2\3\4"}, {1, "\5\6\7\10"}, {28, "no"}});
+  EXPECT_EQ(dns::parse_addresses(good, *asked),
+            (std::vector<std::uint32_t>{0x01020304, 0x05060708}));
+  EXPECT_EQ(dns::parse_addresses(answer_to(question, {}), *asked), std::vector<std::uint32_t>());
+  for (std::size_t size = 0; size < good.size(); ++size)
+    EXPECT_FALSE(dns::parse_addresses(good.substr(0, size), *asked)) << size;
+  EXPECT_FALSE(dns::parse_addresses(question, *asked)) << "a question";
+  EXPECT_FALSE(dns::parse_addresses(answer_to(question_for("b.example"), {}), *asked));
+  EXPECT_FALSE(dns::parse_addresses(answer_to(question_for("a.example", 28), {}), *asked));
+}
+
+TEST(DnsMessage, ADotWithinAPartIsNoneBetweenParts) {
+  std::string tricky = question_for("x.y.org");
+  tricky[14] = '.';  // the y's length: a part of its own no longer
+  tricky[12] = 3;
+  const auto question = dns::parse_question(tricky);
+  ASSERT_TRUE(question);
+  EXPECT_EQ(question->name, "x\\.y.org");
 }
 
 class NameServerTest : public testing::Test {
@@ -143,6 +197,66 @@ TEST_F(NameServerTest, AResolverThatIsAwayIsSaidSo) {
   far.upstream_port = 1;  // where nobody listens
   NameServer other(far);
   EXPECT_EQ(ask_stream(other.port(), question_for("web.there")), "") << "closed, and not in vain";
+}
+
+// Who may ask for what, and what was let through before the answer came.
+class NamedRulesTest : public NameServerTest {
+ protected:
+  NamedRulesTest() {
+    far_.set_names({{"api.cluster.local", {0x01020304}}, {"inside.cluster.local", {0x7f000009}}});
+    NameServerOptions gated = options();
+    gated.domain = "here";
+    gated.upstream = kLoopback;
+    gated.upstream_port = far_.port();
+    gated.judge = [](std::uint32_t client, std::string_view name) {
+      EXPECT_EQ(client, kLoopback);
+      if (name.starts_with("free")) return NameRuling::free;
+      return name.ends_with(".cluster.local") ? NameRuling::named : NameRuling::refused;
+    };
+    gated.admit = [this](std::uint32_t, const std::string& name,
+                         std::span<const std::uint32_t> answered) {
+      if (is_runtime_away_) fail(Code::unavailable, "nobody is there");
+      admitted_ += fmt::format("{}={:x} ", name, fmt::join(answered, ","));
+    };
+    server_.emplace(gated);
+    server_->set_names({{"web.here", {5}}});
+  }
+  // Over both, which have to agree.
+  std::string said(const std::string& question) {
+    const std::string answer = ask(server_->port(), question);
+    EXPECT_EQ(ask_stream(server_->port(), question), answer);
+    return answer;
+  }
+
+  NameServer far_{options()};
+  std::atomic<bool> is_runtime_away_ = false;
+  std::string admitted_;  // read when the answer is here
+  std::optional<NameServer> server_;
+};
+
+TEST_F(NamedRulesTest, AnAnswerComesWhenItMayBeReached) {
+  const std::string answer = said(question_for("API.cluster.local"));
+  ASSERT_GE(answer.size(), 16U);
+  EXPECT_EQ(answer.substr(answer.size() - 4), "\1\2\3\4");
+  EXPECT_EQ(admitted_, "api.cluster.local=1020304 api.cluster.local=1020304 ");
+}
+
+TEST_F(NamedRulesTest, OtherNamesAreNotThereAndOursAre) {
+  EXPECT_EQ(said(question_for("evil.example"))[3] & 0xf, 3);
+  EXPECT_EQ(said(question_for("web.here"))[3] & 0xf, 0);
+  EXPECT_EQ(said(question_for("nobody.cluster.local"))[3] & 0xf, 3) << "as upstream says";
+  EXPECT_EQ(said(question_for("free.cluster.local"))[3] & 0xf, 3);
+  EXPECT_EQ(admitted_, "");
+}
+
+TEST_F(NamedRulesTest, ANameOfTheOutsideOpensNothingInside) {
+  EXPECT_EQ(said(question_for("inside.cluster.local"))[3] & 0xf, 0);
+  EXPECT_EQ(admitted_, "") << "127.0.0.9 is one of the clients' addresses";
+}
+
+TEST_F(NamedRulesTest, WhatCannotBeReachedIsNotAnswered) {
+  is_runtime_away_ = true;
+  EXPECT_EQ(said(question_for("api.cluster.local"))[3] & 0xf, 2);
 }
 
 TEST_F(NameServerTest, StrangersAreNotHeard) {

@@ -317,7 +317,8 @@ NetworkPolicies::NetworkPolicies(const NetworkPolicies& others, std::string_view
 
 NetworkPolicies::~NetworkPolicies() = default;
 
-network::Policy NetworkPolicies::policy_for(const Json& pod, const Neighbourhood& around) const {
+network::Policy NetworkPolicies::policy_for(const Json& pod, const Neighbourhood& around,
+                                            std::span<const std::uint32_t> answered) const {
   Neighbour source = make_neighbour(pod);
   const auto ns = around.state_->namespaces.find(source.ns);
   if (ns != around.state_->namespaces.end()) source.ns_labels = &ns->second;
@@ -333,7 +334,7 @@ network::Policy NetworkPolicies::policy_for(const Json& pod, const Neighbourhood
     state_->open_offered(draft, source, *around.state_, nullptr);
   }
   network::Policy policy = std::move(draft).take();
-  narrow_as_asked(policy, pod);
+  narrow_as_asked(policy, pod, answered);
   return policy;
 }
 

@@ -58,7 +58,9 @@ class NetworkPolicies {
 
   // What does not fit a Policy is left out, and so not allowed. Less what the pod's own annotation
   // takes away (pod_policy.h); Error(invalid) if that makes no sense.
-  network::Policy policy_for(const Json& pod, const Neighbourhood& around) const;
+  // `answered` are the addresses of hosts that the annotation allows by name.
+  network::Policy policy_for(const Json& pod, const Neighbourhood& around,
+                             std::span<const std::uint32_t> answered = {}) const;
 
   // Whether it makes a difference to pods who else is there.
   bool is_about_neighbours(const Neighbourhood& around) const;

@@ -12,7 +12,8 @@ namespace hearth::node {
 namespace {
 
 // None where the runtime gives no addresses.
-std::unique_ptr<NameServer> make_name_server(const PodNetworkOptions& options) {
+std::unique_ptr<NameServer> make_name_server(const PodNetworkOptions& options,
+                                             PolicyKeeper& policies) {
   const std::string pool = runtime::RuntimeClient(options.state_dir).hello().network;
   if (pool.empty()) return nullptr;
   NameServerOptions made;
@@ -20,6 +21,13 @@ std::unique_ptr<NameServer> make_name_server(const PodNetworkOptions& options) {
   made.address = network::gateway_of(made.clients);
   made.domain = options.domain;
   made.upstream = network::find_host_resolver().value_or(0);
+  made.judge = [&policies](std::uint32_t client, std::string_view name) {
+    return policies.judge(client, name);
+  };
+  made.admit = [&policies](std::uint32_t client, const std::string& name,
+                           std::span<const std::uint32_t> answered) {
+    policies.admit(client, name, answered);
+  };
   return std::make_unique<NameServer>(made);
 }
 
@@ -49,7 +57,7 @@ PodNetwork::~PodNetwork() = default;
 void PodNetwork::start() {
   state_->services.start();
   state_->policies.start();
-  state_->names = make_name_server(state_->options);
+  state_->names = make_name_server(state_->options, state_->policies);
   if (NameServer* names = state_->names.get())
     state_->leading.answer_names(names->port(),
                                  [names](Names now) { names->set_names(std::move(now)); });
@@ -72,8 +80,8 @@ void PodNetwork::furnish(const model::Json& pod, runtime::SandboxSpec& spec) {
        .content = resolv_conf_of(pod, state_->names->address(), state_->options.domain)});
 }
 
-network::Policy PodNetwork::policy_of(const model::Json& pod) {
-  return state_->policies.policy_of(pod);
+void PodNetwork::enforce(const model::Json& pod, const std::string& sandbox) {
+  state_->policies.enforce(pod, sandbox);
 }
 
 }  // namespace hearth::node

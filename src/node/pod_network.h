@@ -34,9 +34,9 @@ class PodNetwork {
   // network. After start(). Throws Error, also StatusError.
   void furnish(const model::Json& pod, runtime::SandboxSpec& spec);
 
-  // Whom the pod may talk to, by its own words and the NetworkPolicies that there are now. Changes
-  // of either take effect by themselves. As furnish().
-  network::Policy policy_of(const model::Json& pod);
+  // Has the pod's sandbox talk to whom the pod may, by its own words and the NetworkPolicies that
+  // there are now. Changes of either take effect by themselves. As furnish().
+  void enforce(const model::Json& pod, const std::string& sandbox);
 
  private:
   struct State;

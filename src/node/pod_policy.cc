@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "http/host_pattern.h"
 #include "model/front_door.h"
 #include "model/meta.h"
 #include "node/network_policy.h"
@@ -64,9 +65,26 @@ network::Policy pod_policy(const Json& pod) {
   return policy;
 }
 
-void narrow_as_asked(network::Policy& policy, const Json& pod) {
+void narrow_as_asked(network::Policy& policy, const Json& pod,
+                     std::span<const std::uint32_t> answered) {
   const std::string_view text = model::annotation_of(pod, model::kEgressAnnotation);
-  if (!text.empty()) narrow(policy, parse_egress(text));
+  if (text.empty()) return;
+  pool::Egress egress = parse_egress(text);
+  if (take_names(egress).empty()) answered = {};
+  const network::Policy whole = policy;
+  while (true) {
+    pool::Egress all = egress;
+    for (const std::uint32_t address : answered)
+      all.allow.push_back(network::address_text(address));
+    try {
+      return narrow(policy, all);
+    } catch (const Error&) {
+      // Too many rules: fewer answers may do. Without any it is the annotation's own fault.
+      if (answered.empty()) throw;
+      answered = answered.first(answered.size() / 2);
+      policy = whole;
+    }
+  }
 }
 
 void narrow(network::Policy& policy, const pool::Egress& egress) {
@@ -108,6 +126,16 @@ pool::Egress parse_egress(std::string_view text) {
   } catch (const Error& error) {
     fail(Code::invalid, "annotation {}: {}", model::kEgressAnnotation, error.what());
   }
+}
+
+std::vector<std::string> take_names(pool::Egress& egress) {
+  std::vector<std::string> names;
+  std::erase_if(egress.allow, [&](const std::string& entry) {
+    if (!http::is_host_pattern(entry)) return false;
+    names.push_back(entry);
+    return true;
+  });
+  return names;
 }
 
 }  // namespace hearth::node

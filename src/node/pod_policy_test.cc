@@ -70,6 +70,34 @@ TEST(PodPolicy, WhatOthersDeniedStaysDenied) {
   EXPECT_EQ(text(policy.deny), "10.0.0.0/8 0.0.0.0/0 ");
 }
 
+TEST(PodPolicy, HostsAreWhereTheyWereAnsweredToBe) {
+  const Json pod = pod_with(R"({"allow":["1.1.1.1","*.a.example"],"deny":["0.0.0.0/0"]})");
+  const std::vector<std::uint32_t> answered = {0x09090909, 0x0a000001};
+  const auto narrowed = [&](Policy policy, std::span<const std::uint32_t> addresses) {
+    narrow_as_asked(policy, pod, addresses);
+    return policy;
+  };
+  EXPECT_EQ(text(narrowed({.mode = Mode::world}, {}).allow), "1.1.1.1 ");
+  EXPECT_EQ(text(narrowed({.mode = Mode::world}, answered).allow), "1.1.1.1 9.9.9.9 10.0.0.1 ");
+  const Policy guarded{.mode = Mode::world, .deny = {network::parse_rule("10.0.0.0/8")}};
+  EXPECT_EQ(text(narrowed(guarded, answered).allow), "1.1.1.1 9.9.9.9 ")
+      << "a name opens nothing that a NetworkPolicy denies";
+
+  Policy by_address{.mode = Mode::world};
+  narrow_as_asked(by_address, pod_with(R"({"allow":["1.1.1.1"],"deny":["0.0.0.0/0"]})"), answered);
+  EXPECT_EQ(text(by_address.allow), "1.1.1.1 ") << "without rules by name, answers mean nothing";
+}
+
+TEST(PodPolicy, TheNewestOfTooManyAnswersStay) {
+  const Json pod = pod_with(R"({"allow":["a.example"],"deny":["0.0.0.0/0"]})");
+  std::vector<std::uint32_t> answered;
+  for (std::uint32_t i = 0; i < 400; ++i) answered.push_back(0x01000000 + i);
+  Policy policy{.mode = Mode::world};
+  narrow_as_asked(policy, pod, answered);
+  EXPECT_EQ(policy.allow.size(), 200U);
+  EXPECT_EQ(policy.allow.front().to.address, 0x01000000U);
+}
+
 TEST(PodPolicy, AListGetsShorterAndNeverLonger) {
   Policy listed{
       .mode = Mode::listed,

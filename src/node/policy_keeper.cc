@@ -7,6 +7,8 @@
 #include "client/kinds.h"
 #include "model/container_id.h"
 #include "model/front_door.h"
+#include "node/pod_index.h"
+#include "node/pod_policy.h"
 
 namespace hearth::node {
 namespace {
@@ -44,11 +46,23 @@ bool is_same_neighbour(const Json& before, const Json& now) {
   return same({"metadata", "labels"}) && address_of_pod(before) == address_of_pod(now);
 }
 
+std::string_view wish_of(const Json& pod) {
+  return model::annotation_of(pod, model::kEgressAnnotation);
+}
+
+bool has_names(const Json& pod) {
+  if (wish_of(pod).empty()) return false;
+  pool::Egress egress = parse_egress(wish_of(pod));
+  return !take_names(egress).empty();
+}
+
+// Its questions for names do not come to this machine.
+bool has_other_name_servers(const Json& pod) {
+  return text_at(pod, {"spec", "dnsPolicy"}) == "None";
+}
+
 bool is_same_to_us(const Json& before, const Json& now) {
-  const auto wish = [](const Json& pod) {
-    return model::annotation_of(pod, model::kEgressAnnotation);
-  };
-  return is_same_neighbour(before, now) && wish(before) == wish(now) &&
+  return is_same_neighbour(before, now) && wish_of(before) == wish_of(now) &&
          running_sandboxes(before) == running_sandboxes(now);
 }
 
@@ -80,14 +94,23 @@ PolicyKeeper::PolicyKeeper(client::Client& client, runtime::Runtime& runtime,
            [this](const client::Object& before, const client::Object& now) {
              if (!is_same_neighbour(*before, *now)) note_all(/*is_urgent=*/true);
            }});
-  pods_.add_handlers({.on_add = [this](const client::Object& now) { note_pod(*now, true); },
+  pods_.add_handlers({.on_add =
+                          [this](const client::Object& now) {
+                            note_names(*now);
+                            note_pod(*now, true);
+                          },
                       .on_update =
                           [this](const client::Object& before, const client::Object& now) {
+                            // Else it is not news, and may be older than what was enforced.
+                            if (wish_of(*before) != wish_of(*now) ||
+                                address_of_pod(*before) != address_of_pod(*now))
+                              note_names(*now);
                             if (!is_same_to_us(*before, *now))
                               note_pod(*now, !is_same_neighbour(*before, *now));
                           },
                       .on_delete =
                           [this](const client::Object& last) {
+                            named_.forget(model::uid_of(*last));
                             const std::lock_guard lock(mutex_);
                             applied_.erase(std::string(model::uid_of(*last)));
                             has_all_changed_ = true;
@@ -127,7 +150,46 @@ network::Policy PolicyKeeper::policy_of(const Json& pod) {
   std::vector<client::Object> fresh;
   for (Json& policy : client_.list_all(client::kNetworkPolicies, options).items)
     fresh.push_back(std::make_shared<const Json>(std::move(policy)));
-  return NetworkPolicies(*now.policies, ns, fresh).policy_for(pod, *now.neighbours);
+  return NetworkPolicies(*now.policies, ns, fresh)
+      .policy_for(pod, *now.neighbours, named_.answered_to(model::uid_of(pod)));
+}
+
+void PolicyKeeper::enforce(const Json& pod, const std::string& sandbox) {
+  if (has_other_name_servers(pod) && has_names(pod))
+    fail(Code::invalid,
+         "pod '{}' asks name servers of its own (dnsPolicy None): hosts cannot be allowed by name",
+         model::name_of(pod));
+  const std::lock_guard telling(telling_);
+  named_.set_rules(pod);
+  runtime_.set_policy(sandbox, policy_of(pod));
+}
+
+void PolicyKeeper::admit(std::uint32_t address, const std::string& name,
+                         std::span<const std::uint32_t> answered) {
+  const std::lock_guard telling(telling_);
+  if (!named_.learn(address, name, answered)) return;
+  const auto asking = named_.find(address);
+  const client::Object known =
+      asking ? pods_.find(asking->key.ns, asking->key.name) : client::Object();
+  if (!known || model::uid_of(*known) != asking->uid)
+    fail(Code::not_found, "the pod at {} is gone", network::address_text(address));
+  // What the watch shows may be older than what was enforced.
+  Json pod = *known;
+  model::make_object_at(pod, {"metadata", "annotations"})[model::kEgressAnnotation] =
+      asking->egress;
+  const std::set<std::string> sandboxes = running_sandboxes(pod);
+  if (sandboxes.empty()) fail(Code::unavailable, "pod '{}' does not run", model::name_of(pod));
+  // Containers of a pod share its network: what is said of one holds for all.
+  runtime_.set_policy(*sandboxes.begin(), policy_of(pod));
+  named_.note_told(asking->uid);
+}
+
+void PolicyKeeper::note_names(const Json& pod) {
+  try {
+    named_.set_rules(pod);
+  } catch (const Error&) {
+    // An annotation that makes no sense: the policy before it stands, and so do these.
+  }
 }
 
 void PolicyKeeper::note_pod(const Json& pod, bool is_neighbourly) {
@@ -243,7 +305,10 @@ void PolicyKeeper::apply(const Json& pod) {
   const std::string uid(model::uid_of(pod));
   if (sandboxes.empty()) return;
   const Around known = around();
-  if (is_in_force(uid, known.policies->policy_for(pod, *known.neighbours), sandboxes)) return;
+  const network::Policy expected =
+      known.policies->policy_for(pod, *known.neighbours, named_.answered_to(uid));
+  if (is_in_force(uid, expected, sandboxes)) return;
+  const std::lock_guard telling(telling_);
   // What we know may be older than what the pod began with: nothing is loosened by mistake.
   const network::Policy policy = policy_of(pod);
   if (is_in_force(uid, policy, sandboxes)) return;

@@ -18,6 +18,7 @@
 #include "client/watch_cache.h"
 #include "model/meta.h"
 #include "network/policy.h"
+#include "node/named_hosts.h"
 #include "node/network_policy.h"
 #include "runtime/runtime.h"
 
@@ -39,9 +40,17 @@ class PolicyKeeper {
 
   // For a container that is about to be made. Throws Error, also StatusError.
   network::Policy first_policy(const Json& pod);
-  // As it is to be by the pod and the NetworkPolicies that the API has now. Thread-safe. Throws
-  // Error, also StatusError.
-  network::Policy policy_of(const Json& pod);
+  // At once, by what the pod and the NetworkPolicies that the API has now say. Error(invalid) for
+  // rules by name of a pod that asks others for names. Thread-safe. Throws Error, also StatusError.
+  void enforce(const Json& pod, const std::string& sandbox);
+
+  // Hosts by name, for whoever answers names: whether the pod at this address may ask for it, and
+  // that it may reach what it is about to be answered. Thread-safe. admit() throws Error.
+  NameRuling judge(std::uint32_t address, std::string_view name) const {
+    return named_.judge(address, name);
+  }
+  void admit(std::uint32_t address, const std::string& name,
+             std::span<const std::uint32_t> answered);
 
  private:
   using Instant = std::chrono::steady_clock::time_point;
@@ -61,6 +70,8 @@ class PolicyKeeper {
     std::set<std::string> sandboxes;  // empty: of those that are being made
   };
 
+  network::Policy policy_of(const Json& pod);
+  void note_names(const Json& pod);
   void note_pod(const Json& pod, bool is_neighbourly);
   void note_all(bool is_urgent);
   void run(const std::stop_token& stop);
@@ -80,6 +91,10 @@ class PolicyKeeper {
   client::WatchCache& services_;
   client::WatchCache policies_;
   client::WatchCache namespaces_;
+  NamedHosts named_;
+  // From making a policy until the runtime has it: what one was answered is not lost by another's
+  // older knowledge.
+  std::mutex telling_;
 
   std::mutex mutex_;  // guards what follows, down to the thread
   std::condition_variable_any news_;

@@ -1,6 +1,7 @@
 // Policies of pods as NetworkPolicies come and go, on the real API server.
 #include "node/policy_keeper.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -11,7 +12,9 @@
 #include "apiserver/server_testing.h"
 #include "base/error.h"
 #include "client/kinds.h"
+#include "model/front_door.h"
 #include "node/fake_runtime_internal.h"
+#include "node/pod_index.h"
 
 namespace hearth::node {
 namespace {
@@ -56,6 +59,7 @@ class PolicyKeeperTest : public testing::Test {
  protected:
   void SetUp() override {
     runtime_.on_policy = [this](const std::string& id, const Policy& policy) {
+      if (is_away_) fail(Code::unavailable, "the runtime is away");
       if (id == "gone") fail(Code::not_found, "there is no '{}'", id);
       told_.add(id, policy);
     };
@@ -110,6 +114,7 @@ class PolicyKeeperTest : public testing::Test {
 
   apiserver::TestServer server_;
   FakeRuntime runtime_;
+  std::atomic<bool> is_away_ = false;
   Told told_;
   client::WatchCache pods_{server_.client(), client::kPods};
   client::WatchCache services_{server_.client(), client::kServices};
@@ -165,6 +170,90 @@ TEST_F(PolicyKeeperTest, ARuntimeThatRefusesIsAskedAgain) {
   make_pod("a", "web");
   run("a", "10.77.0.2", "box-a");
   EXPECT_TRUE(told_.wait_for("box-a", kWorld));
+}
+
+class NamedHostsOfPods : public PolicyKeeperTest {
+ protected:
+  static constexpr std::uint32_t kPod = 0x0a4d0002;
+  static constexpr std::string_view kWish = R"({"allow":["a.example"],"deny":["0.0.0.0/0"]})";
+
+  // A pod that runs, as the caches have it.
+  client::Object running() {
+    start();
+    begin("a", "web");
+    run("a", "10.77.0.2", "box-a");
+    client::Object pod;
+    while (!(pod = pods_.find("default", "a")) || address_of_pod(*pod) == 0)
+      std::this_thread::yield();
+    return pod;
+  }
+  static Json wishing(const client::Object& pod, std::string_view wish = kWish) {
+    Json wanted = *pod;
+    model::make_object_at(wanted, {"metadata", "annotations"})[model::kEgressAnnotation] = wish;
+    return wanted;
+  }
+  static Policy closed_but(const std::vector<network::Rule>& allow) {
+    return {.mode = Mode::world, .allow = allow, .deny = {network::parse_rule("0.0.0.0/0")}};
+  }
+  void admit(const std::string& name, std::uint32_t address) {
+    keeper_->admit(kPod, name, std::span(&address, 1));
+  }
+};
+
+TEST_F(NamedHostsOfPods, AnAnswerOpensWhatItSays) {
+  const Json pod = wishing(running());
+  keeper_->enforce(pod, "box-a");
+  EXPECT_TRUE(told_.wait_for("box-a", closed_but({})));
+  EXPECT_EQ(keeper_->judge(kPod, "a.example"), NameRuling::named);
+  EXPECT_EQ(keeper_->judge(kPod, "b.example"), NameRuling::refused);
+
+  // The watch knows nothing of the rules yet, and loosens nothing.
+  admit("a.example", 0x09090909);
+  EXPECT_TRUE(told_.wait_for("box-a", closed_but({network::parse_rule("9.9.9.9")})));
+  const int count = told_.count();
+  admit("a.example", 0x09090909);
+  EXPECT_EQ(told_.count(), count) << "it was told already";
+
+  // A NetworkPolicy that comes narrows, and what was answered stays.
+  forbid_all("closed", "web");
+  EXPECT_TRUE(told_.wait_for("box-a", kNothing));
+}
+
+TEST_F(NamedHostsOfPods, AnEngineThatComesBackKnowsTheRules) {
+  make_pod("a", "web");
+  run("a", "10.77.0.2", "box-a");
+  client().patch(client::kPods, "default", "a", client::PatchKind::merge,
+                 json(fmt::format(R"({{"metadata":{{"annotations":{{"{}":{}}}}}}})",
+                                  model::kEgressAnnotation, model::to_text(Json(kWish)))));
+  start();
+  EXPECT_TRUE(told_.wait_for("box-a", closed_but({})));
+  EXPECT_EQ(keeper_->judge(kPod, "b.example"), NameRuling::refused);
+  admit("a.example", 0x09090909);
+  EXPECT_TRUE(told_.wait_for("box-a", closed_but({network::parse_rule("9.9.9.9")})));
+  client().remove(client::kPods, "default", "a", {.grace_seconds = 0});
+  while (keeper_->judge(kPod, "b.example") != NameRuling::free) std::this_thread::yield();
+}
+
+TEST_F(NamedHostsOfPods, WhatTheRuntimeDidNotTakeIsTriedAgain) {
+  const Json pod = wishing(running());
+  keeper_->enforce(pod, "box-a");
+  is_away_ = true;
+  EXPECT_THROW(admit("a.example", 0x09090909), Error);
+  is_away_ = false;
+  admit("a.example", 0x09090909);
+  EXPECT_TRUE(told_.wait_for("box-a", closed_but({network::parse_rule("9.9.9.9")})));
+}
+
+TEST_F(NamedHostsOfPods, APodThatAsksOthersForNamesIsRefused) {
+  Json pod = wishing(running());
+  model::make_object_at(pod, {"spec"})["dnsPolicy"] = "None";
+  try {
+    keeper_->enforce(pod, "box-a");
+    ADD_FAILURE() << "it was taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::invalid);
+  }
+  EXPECT_EQ(keeper_->judge(kPod, "b.example"), NameRuling::free);
 }
 
 }  // namespace

@@ -64,11 +64,8 @@ bool is_refusal(const Error& error) {
 }  // namespace
 
 NodeReach::NodeReach(client::Client& client, runtime::Runtime& runtime, std::string node,
-                     PolicyOf policy_of)
-    : client_(client),
-      runtime_(runtime),
-      node_(std::move(node)),
-      policy_of_(std::move(policy_of)) {}
+                     Enforce enforce)
+    : client_(client), runtime_(runtime), node_(std::move(node)), enforce_(std::move(enforce)) {}
 
 bool NodeReach::is_here(const Json& pod) {
   return model::text_at(pod, {"spec", "nodeName"}) == node_ && !running_sandbox(pod, {}).empty();
@@ -180,7 +177,7 @@ void NodeReach::set_egress(const Json& pod, const pool::Egress& egress) {
   model::make_object_at(wanted, {"metadata", "annotations"})[model::kEgressAnnotation] =
       egress_text(egress);
   // Containers of a pod share its network: what is said of one holds for all.
-  runtime_.set_policy(sandbox, policy_of_(wanted));
+  enforce_(wanted, sandbox);
 }
 
 pool::PodUsage NodeReach::usage(const Json& pod) {

@@ -21,11 +21,11 @@ namespace hearth::node {
 
 class NodeReach final : public pool::Reach {
  public:
-  using PolicyOf = std::function<network::Policy(const model::Json& pod)>;
+  // Has the pod's sandbox talk to whom the pod may, its annotation included. Throws Error.
+  using Enforce = std::function<void(const model::Json& pod, const std::string& sandbox)>;
 
-  // Both must outlive it. `policy_of` says whom a pod may talk to, its annotation included.
-  NodeReach(client::Client& client, runtime::Runtime& runtime, std::string node,
-            PolicyOf policy_of);
+  // Both must outlive it.
+  NodeReach(client::Client& client, runtime::Runtime& runtime, std::string node, Enforce enforce);
 
   bool can_outfit(const model::Json& pod) override { return is_here(pod); }
   // Besides: not_found (a claim), invalid (a volume that is none of ours), unavailable (a claim is
@@ -58,7 +58,7 @@ class NodeReach final : public pool::Reach {
   client::Client& client_;
   runtime::Runtime& runtime_;
   const std::string node_;
-  const PolicyOf policy_of_;
+  const Enforce enforce_;
   Guarded<std::map<std::string, Doors, std::less<>>> doors_;  // by the pod's uid
 };
 

@@ -51,7 +51,10 @@ class ReachTest : public testing::Test {
 
   static inline std::unique_ptr<apiserver::TestServer> server_;
   FakeSandboxes runtime_;
-  NodeReach reach_{server_->client(), runtime_, "here", pod_policy};
+  NodeReach reach_{server_->client(), runtime_, "here",
+                   [this](const Json& pod, const std::string& sandbox) {
+                     runtime_.set_policy(sandbox, pod_policy(pod));
+                   }};
   const Json pod_ = pod_in("s-0");
 };
 
