@@ -1,5 +1,8 @@
 // Clients and sandboxes that do not play by the rules.
+#include <poll.h>
 #include <sys/resource.h>
+
+#include <future>
 
 #include "base/guarded.h"
 #include "gateway/gateway_testing_internal.h"
@@ -244,6 +247,59 @@ TEST(GatewayFaults, TheLongestIdleMakesRoomForTheNext) {
   EXPECT_EQ(clients.back().ask("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").head.status, 200U);
   EXPECT_LE(house.gateway->connections(), 100U);
   EXPECT_EQ(clients.front().rest(), "");
+}
+
+// Each with its number, and so large that no socket holds them all.
+std::string hint(int number) {
+  return fmt::format("HTTP/1.1 103 Early Hints\r\nX-Number: {}\r\nLink: {}\r\n\r\n", number,
+                     std::string(30'000, 'l'));
+}
+
+TEST(GatewayFaults, InterimAnswersWaitForAClientThatReadsLate) {
+  House house;
+  constexpr int kHints = 900;
+  std::promise<void> full;
+  Program program([&](Peer& peer) {
+    peer.read_head();
+    bool is_full = false;
+    for (int i = 0; i < kHints; ++i) {
+      pollfd room{.fd = peer.fd(), .events = POLLOUT, .revents = 0};
+      if (!is_full && ::poll(&room, 1, 300) == 0) {
+        is_full = true;
+        full.set_value();
+      }
+      peer.send(hint(i));
+    }
+    if (!is_full) full.set_value();
+    peer.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone");
+  });
+  house.reach.open(8000, program.port());
+  house.make_sandbox();
+
+  Peer client = house.connect();
+  client.send(request("GET /"));
+  full.get_future().wait();
+  for (int i = 0; i < kHints; ++i) ASSERT_EQ(client.read_head(), hint(i)) << i;
+  EXPECT_EQ(client.read_answer().body, "done");
+}
+
+TEST(GatewayFaults, AnswersThatNeverBecomeOneEnd) {
+  House house;
+  Program program([](Peer& peer) {
+    peer.read_head();
+    for (int i = 0; i < 1100; ++i) peer.send("HTTP/1.1 102 Processing\r\n\r\n");
+    peer.rest();
+  });
+  house.reach.open(8000, program.port());
+  house.make_sandbox();
+
+  Peer client = house.connect();
+  client.send(request("GET /"));
+  std::string head;
+  int interims = 0;
+  while ((head = client.read_head()).starts_with("HTTP/1.1 102 ")) ++interims;
+  EXPECT_EQ(interims, 1000);
+  EXPECT_TRUE(head.starts_with("HTTP/1.1 502 ")) << head;
 }
 
 }  // namespace

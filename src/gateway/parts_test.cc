@@ -112,9 +112,55 @@ TEST(Rewrite, TakesOutWhatIsBetweenNeighbours) {
   http::HeadView head;
   ASSERT_EQ(http::parse_response_head(text, false, head), std::nullopt);
   std::vector<char> room(kBufferBytes);
-  EXPECT_EQ(rewrite_response(head, false, false, room),
+  EXPECT_EQ(rewrite_response(head, {}, room),
             "HTTP/1.1 200 Fine\r\nContent-Length: 0\r\nSet-Cookie: a\r\nSet-Cookie: b\r\n\r\n");
-  EXPECT_TRUE(rewrite_response(head, false, true, room).ends_with("\r\nConnection: close\r\n\r\n"));
+  EXPECT_TRUE(
+      rewrite_response(head, {.closes = true}, room).ends_with("\r\nConnection: close\r\n\r\n"));
+}
+
+TEST(Rewrite, ASandboxNamedByThePathIsAFolderOfItsOwn) {
+  const Parsed parsed("GET /sandboxes/iab/8000/page?x=1",
+                      "Host: h\r\nX-Forwarded-Prefix: /evil\r\n");
+  EXPECT_EQ(parsed.target.prefix, "/sandboxes/iab/8000");
+  Route route;
+  std::vector<char> room(kBufferBytes);
+  const std::string request(
+      rewrite_request(parsed.head, {.target = &parsed.target, .route = &route, .peer = {}}, room));
+  EXPECT_NE(request.find("\r\nX-Forwarded-Prefix: /sandboxes/iab/8000\r\n"), std::string::npos);
+  EXPECT_EQ(request.find("evil"), std::string::npos);
+
+  const auto answer = [&](const std::string& fields) {
+    const std::string text = "HTTP/1.1 302 Found\r\n" + fields + "\r\n";
+    http::HeadView head;
+    EXPECT_EQ(http::parse_response_head(text, false, head), std::nullopt);
+    const std::string made(rewrite_response(head, {.prefix = parsed.target.prefix}, room));
+    return made.substr(20, made.size() - 22);
+  };
+  const std::string at = "/sandboxes/iab/8000";
+  EXPECT_EQ(answer("location: /login?next=/\r\n"), "location: " + at + "/login?next=/\r\n");
+  for (const std::string same :
+       {"Location: //other.example/\r\n", "Location: http://h/x\r\n", "Location: next\r\n",
+        "Location: \r\n", "Set-Cookie: a=b\r\n", "Set-Cookie: a=/; pathos=/x\r\n",
+        "Set-Cookie: a; Path=x\r\n", "Set-Cookie: path=/x\r\n", "Set-Cookie: a;;;\r\n"})
+    EXPECT_EQ(answer(same), same);
+  EXPECT_EQ(answer("Set-Cookie: a=b; Secure;pAth=/x; HttpOnly\r\n"),
+            "Set-Cookie: a=b; Secure;pAth=" + at + "/x; HttpOnly\r\n");
+  EXPECT_EQ(answer("Service-Worker-Allowed: /\r\nETag: 1\r\n"), "ETag: 1\r\n");
+}
+
+TEST(Rewrite, ManyCookiesOfAFolderFit) {
+  std::string text = "HTTP/1.1 200 OK\r\n";
+  for (std::size_t i = 0; i < http::HeadView::kMostFields; ++i) text += "Set-Cookie: a;path=/\r\n";
+  text += "\r\n";
+  http::HeadView head;
+  ASSERT_EQ(http::parse_response_head(text, false, head), std::nullopt);
+  const std::string longest = "/sandboxes/i-" + std::string(kMostPrefixBytes - 15, 'i') + "/1";
+  EXPECT_EQ(Parsed("GET " + longest + "/", "Host: h\r\n").target.prefix, longest);
+  for (const std::string& more : {longest + "1", "/sandboxes/i-" + std::string(20'000, 'i') + "/1"})
+    EXPECT_EQ(Parsed("GET " + more, "Host: h\r\n").target.problem_status, 400U);
+  std::vector<char> room(kBufferBytes);
+  EXPECT_EQ(rewrite_response(head, {.prefix = longest}, room).size(),
+            text.size() + http::HeadView::kMostFields * longest.size());
 }
 
 TEST(Refusal, IsSafeToShow) {

@@ -17,6 +17,8 @@ using http::HeadView;
 
 // What we add: a few fixed fields, a masked host, and the host that was asked for once more.
 static_assert(kHeadBytes * 2 + 1024 <= kBufferBytes * 2);
+// And to an answer a prefix for each field.
+static_assert(kHeadBytes + (http::HeadView::kMostFields + 1) * kMostPrefixBytes <= kBufferBytes);
 
 class Writer {
  public:
@@ -55,7 +57,8 @@ constexpr auto kNeverNominated = std::to_array<std::string_view>(
     {"Content-Length", "Transfer-Encoding", "Host", "X-Access-Token", "Expect"});
 
 constexpr auto kForwarded = std::to_array<std::string_view>(
-    {"X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "X-Real-IP", "Forwarded"});
+    {"X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "X-Forwarded-Port",
+     "X-Forwarded-Prefix", "X-Real-IP", "Forwarded"});
 
 constexpr auto kRouting = std::to_array<std::string_view>(
     {"E2b-Sandbox-Id", "E2b-Sandbox-Port", "X-Sandbox-ID", "X-Sandbox-Namespace", "X-Sandbox-Port",
@@ -137,6 +140,43 @@ void add_forwarded(const RequestContext& context, Writer& writer) {
   if (!context.target->host.empty()) {
     writer.add("X-Forwarded-Host: ").add(context.target->host).add("\r\n");
   }
+  if (!context.target->prefix.empty()) {
+    writer.add("X-Forwarded-Prefix: ").add(context.target->prefix).add("\r\n");
+  }
+}
+
+// Where the path of a cookie begins in the field's value; npos for one that is for no path of its
+// own, and so for where it was set.
+std::size_t find_cookie_path(std::string_view cookie) {
+  constexpr std::string_view kPath = "path=";
+  for (auto at = cookie.find(';'); at != cookie.npos; at = cookie.find(';', at)) {
+    at = cookie.find_first_not_of(" \t", at + 1);
+    if (at == cookie.npos) break;
+    const std::size_t value = at + kPath.size();
+    if (equal_ignoring_case(cookie.substr(at, kPath.size()), kPath) &&
+        cookie.substr(std::min(value, cookie.size())).starts_with('/'))
+      return value;
+  }
+  return cookie.npos;
+}
+
+bool is_path(std::string_view location) {
+  return location.starts_with('/') && !location.starts_with("//");
+}
+
+// A field of an answer whose sandbox is one folder among others of this host.
+void add_below(const FieldView& field, std::string_view prefix, Writer& writer) {
+  // A page may watch over the whole host with it, and so over the pages of other sandboxes.
+  if (equal_ignoring_case(field.name, "Service-Worker-Allowed")) return;
+  std::size_t at = std::string_view::npos;
+  if (equal_ignoring_case(field.name, "Set-Cookie")) at = find_cookie_path(field.value);
+  if (equal_ignoring_case(field.name, "Location") && is_path(field.value)) at = 0;
+  if (at == std::string_view::npos) {
+    writer.add(field.line);
+    return;
+  }
+  writer.add(field.name).add(": ").add(field.value.substr(0, at)).add(prefix);
+  writer.add(field.value.substr(at)).add("\r\n");
 }
 
 }  // namespace
@@ -177,19 +217,23 @@ http::Request control_request(const HeadView& head, const Target& target) {
   return request;
 }
 
-std::string_view rewrite_response(const HeadView& head, bool is_upgrade, bool closes,
+std::string_view rewrite_response(const HeadView& head, const ResponseContext& context,
                                   std::span<char> into) {
   Writer writer(into);
   writer.add("HTTP/1.1 ").add_number(head.status).add(" ").add(head.reason).add("\r\n");
   const bool nominations = has_nominations(head);
   for (const FieldView& field : head) {
     if (is_one_of(field.name, kHopByHop) || is_nominated(head, field.name, nominations)) continue;
-    writer.add(field.line);
+    if (context.prefix.empty()) {
+      writer.add(field.line);
+    } else {
+      add_below(field, context.prefix, writer);
+    }
   }
-  if (is_upgrade) {
+  if (context.is_upgrade) {
     writer.add("Connection: Upgrade\r\n");
     if (const FieldView* upgrade = head.find("Upgrade")) writer.add(upgrade->line);
-  } else if (closes) {
+  } else if (context.closes) {
     writer.add("Connection: close\r\n");
   }
   return writer.add("\r\n").text();

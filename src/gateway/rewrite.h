@@ -31,7 +31,14 @@ std::string_view rewrite_request(const http::HeadView& head, const RequestContex
 // client and us.
 http::Request control_request(const http::HeadView& head, const Target& target);
 
-std::string_view rewrite_response(const http::HeadView& head, bool is_upgrade, bool closes,
+struct ResponseContext {
+  bool is_upgrade = false;
+  bool closes = false;
+  // Of a sandbox that was named by the path (Target::prefix). A program inside knows nothing of it:
+  // where it sends a browser, and what its cookies are for, begins there.
+  std::string_view prefix = {};
+};
+std::string_view rewrite_response(const http::HeadView& head, const ResponseContext& context,
                                   std::span<char> into);
 
 }  // namespace hearth::gateway

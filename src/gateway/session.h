@@ -103,7 +103,7 @@ class Session final : public EndpointOwner, public std::enable_shared_from_this<
              bool& has_failed);
   bool read_response();
   bool begin_response();
-  void pass_interim(const http::HeadView& head, std::size_t size);
+  bool pass_interim(const http::HeadView& head, std::size_t size);
   void begin_tunnel(const http::HeadView& head, std::size_t size);
   void pump_tunnel();
   bool pass(Endpoint& from, Endpoint& to, Passage& passage, std::string& overflow, bool& has_ended);
@@ -143,7 +143,9 @@ class Session final : public EndpointOwner, public std::enable_shared_from_this<
   unsigned status_ = 0;
   int minor_ = 1;
   Dialect dialect_ = Dialect::control;
-  std::string id_;  // that was asked for
+  std::string id_;      // that was asked for
+  std::string prefix_;  // Target::prefix
+  unsigned interims_ = 0;
   bool is_idempotent_ = false;
   bool is_head_ = false;
   bool is_browser_ = false;

@@ -14,6 +14,9 @@ namespace {
 // Reads and writes in a row for one session, before others get their turn.
 constexpr int kTurns = 16;
 
+// 100 once, 103 a few times, 102 every now and then: more than this is no answer on its way.
+constexpr unsigned kMostInterims = 1000;
+
 constexpr Refusal kBadAnswer{502, "The sandbox did not answer as HTTP has it"};
 
 }  // namespace
@@ -120,6 +123,11 @@ bool Session::pump_down() {
     end_exchange();
     return true;
   }
+  // Heads that came together with an interim answer, and had to wait until the client took that.
+  if (!has_response_ && !down_.is_empty() && response_scanner_.size() == 0) {
+    read_response();
+    if (phase_ != Phase::exchange || has_response_ || !overflow_down_.empty()) return true;
+  }
   if (!upstream_->can_read()) return false;
   if (has_response_) down_.trim(false);
   const std::span<char> room = down_.room();
@@ -194,8 +202,7 @@ bool Session::begin_response() {
     return false;
   }
   if (head.status < 200) {
-    pass_interim(head, size);
-    return phase_ == Phase::exchange;
+    return pass_interim(head, size);
   }
   status_ = head.status;
   has_response_ = true;
@@ -209,8 +216,8 @@ bool Session::begin_response() {
     refuse(kBadAnswer);
     return false;
   }
-  const std::string_view text =
-      rewrite_response(head, false, !keeps_alive_ && minor_ > 0, lane_.scratch());
+  const std::string_view text = rewrite_response(
+      head, {.closes = !keeps_alive_ && minor_ > 0, .prefix = prefix_}, lane_.scratch());
   bool has_failed = false;
   const bool is_flushed = flush(client_, down_, overflow_down_, text, has_failed);
   if (has_failed) {
@@ -221,18 +228,26 @@ bool Session::begin_response() {
   return phase_ == Phase::exchange;
 }
 
-// 100 Continue and its like: passed on, and the answer is still to come.
-void Session::pass_interim(const http::HeadView& head, std::size_t size) {
-  const std::string_view text = rewrite_response(head, false, false, lane_.scratch());
+// 100 Continue and its like: passed on, and the answer is still to come. False: nothing more is to
+// be read for now, or ever.
+bool Session::pass_interim(const http::HeadView& head, std::size_t size) {
+  if (++interims_ > kMostInterims) {
+    account_.failed("other");
+    refuse(kBadAnswer);
+    return false;
+  }
+  const std::string_view text = rewrite_response(head, {.prefix = prefix_}, lane_.scratch());
   static_cast<void>(down_.begin_body(size, {}));
   bool has_failed = false;
   if (minor_ > 0) flush(client_, down_, overflow_down_, text, has_failed);
   if (has_failed) {
     close();
-    return;
+    return false;
   }
   down_.begin_next();
   response_scanner_ = {};
+  // What the client has not taken yet comes before the next head.
+  return overflow_down_.empty();
 }
 
 void Session::begin_tunnel(const http::HeadView& head, std::size_t size) {
@@ -241,7 +256,8 @@ void Session::begin_tunnel(const http::HeadView& head, std::size_t size) {
   keeps_alive_ = false;
   phase_ = Phase::tunnel;
   up_ended_ = down_ended_ = false;
-  const std::string_view text = rewrite_response(head, true, false, lane_.scratch());
+  const std::string_view text =
+      rewrite_response(head, {.is_upgrade = true, .prefix = prefix_}, lane_.scratch());
   static_cast<void>(down_.begin_body(size, {}));
   down_.begin_raw();
   up_.begin_raw();

@@ -76,6 +76,7 @@ void Session::decide(const http::HeadView& head, const Target& target) {
   dialect_ = target.dialect;
   port_ = target.port;
   id_.assign(target.id);
+  prefix_.assign(target.prefix);
   is_browser_ = is_browser(head.value("User-Agent"));
   account_.note(lane_.shared().rules, head, target);
   if (target.problem_status != 0) {
@@ -379,6 +380,7 @@ void Session::send_request(const http::HeadView& head, const Target& target) {
   is_up_dead_ = false;
   write_error_ = 0;
   response_scanner_ = {};
+  interims_ = 0;
   down_.clear();
   flush(*upstream_, up_, overflow_up_, text, is_up_dead_);
 }

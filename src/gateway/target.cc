@@ -145,11 +145,12 @@ bool read_path(Target& target) {
   }
   target.dialect = Dialect::e2b;
   target.id = without_client(rest.substr(0, slash));
+  target.prefix = target.path_query.substr(0, kPrefix.size() + slash + 1 + digits.size());
   target.path_query = behind.substr(digits.size());
   target.path = target.path_query.substr(0, target.path_query.find('?'));
   if (target.path.empty()) target.path = "/";
   const auto port = read_port(digits);
-  if (!is_e2b_id(target.id)) {
+  if (!is_e2b_id(target.id) || target.prefix.size() > kMostPrefixBytes) {
     refuse(target, 400, "Invalid sandbox ID");
   } else if (!port) {
     refuse(target, 400, "Invalid sandbox port");

@@ -35,6 +35,7 @@ struct Target {
   std::string_view path;        // as the sandbox is to see it, still encoded
   std::string_view path_query;  // with its query; begins with '/' or '?', or is empty or "*"
   std::string_view query;
+  std::string_view prefix;  // "/sandboxes/ID/PORT", where the path named the sandbox
 
   // Set if it cannot be understood.
   unsigned problem_status = 0;
@@ -42,6 +43,9 @@ struct Target {
 
   bool names_sandbox() const { return dialect == Dialect::e2b || dialect == Dialect::router; }
 };
+
+// It is put before every path that an answer names.
+inline constexpr std::size_t kMostPrefixBytes = 200;
 
 inline constexpr std::uint16_t kEnvdPort = 49983;
 inline constexpr std::uint16_t kRouterPort = 8888;  // unless X-Sandbox-Port says another

@@ -73,7 +73,7 @@ void fuzz_response(std::string_view bytes) {
   http::HeadView head;
   if (http::parse_response_head(bytes, false, head)) return;
   std::vector<char> room(kBufferBytes);
-  const std::string_view text = rewrite_response(head, false, true, room);
+  const std::string_view text = rewrite_response(head, {.closes = true}, room);
   http::HeadScanner scanner;
   check(scanner.scan(text) == http::HeadScanner::Found::complete && scanner.size() == text.size());
   http::Head read;
@@ -81,6 +81,10 @@ void fuzz_response(std::string_view bytes) {
   check(!http::parse_response_head(text, kLimits, false, read));
   check(read.framing.kind == head.framing.kind && read.framing.length == head.framing.length);
   check(read.status == head.status && !read.wants_keep_alive());
+  const std::string_view below =
+      rewrite_response(head, {.closes = true, .prefix = "/sandboxes/i/1"}, room);
+  check(!http::parse_response_head(below, kLimits, false, read));
+  check(read.framing.kind == head.framing.kind && read.framing.length == head.framing.length);
 }
 
 }  // namespace
