@@ -1,13 +1,16 @@
 #include "network/network.h"
 
 #include <algorithm>
+#include <array>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <mutex>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/on_failure.h"
+#include "linux/conntrack.h"
 #include "linux/nft_batch.h"
 #include "network/host_side.h"
 #include "network/pool.h"
@@ -71,6 +74,8 @@ class Network::State {
   void move(Living& living, const Policy& policy, const Place& place);
   bool has_twin(std::uint32_t index, const Policy& policy) const;
   void put_table_back();
+  void forget_the_dead();
+  bool is_of_the_dead(std::uint32_t address) const;
 
   const Names names_;
   HostSide host_;
@@ -80,14 +85,17 @@ class Network::State {
 
   std::mutex table_mutex_;  // guards what follows; held while the kernel changes the table
   linux::NftSocket nft_;
+  linux::ConntrackSocket connections_;
   std::map<std::uint32_t, Living> living_;
   Shelves shelves_;
   std::vector<Service> services_;
   std::uint16_t name_server_ = 0;
   // Links found by the first adopt(), by address; until start().
   std::optional<std::multimap<std::uint32_t, std::string>> left_behind_;
-  // Indexes that were never used go first, then those longest free: addresses rest.
+  // Indexes that were never used go first, then those longest free: addresses rest. One that was
+  // used is free when no connection remembers it any more.
   std::uint32_t next_ = 0;
+  std::deque<std::uint32_t> used_;
   std::deque<std::uint32_t> free_;
 };
 
@@ -117,6 +125,7 @@ std::size_t Network::State::start() {
   {
     const std::lock_guard lock(table_mutex_);
     put_table_back();
+    forget_the_dead();
     left_behind_.reset();
     for (const auto& [address, link] : host_.list_links()) {
       const auto owner = living_.find(*find_index(names_, link));
@@ -140,12 +149,36 @@ void Network::State::put_table_back() {
   nft_.commit(batch, fmt::format("make nftables table '{}'", spec_.name));
 }
 
+bool Network::State::is_of_the_dead(std::uint32_t address) const {
+  return spec_.pool.contains(address) && address != spec_.gateway &&
+         !living_.contains(address - address_of(spec_.pool, 0));
+}
+
+// Whoever gets an address again would also get what is sent to the one who had it before: the
+// kernel remembers connections for minutes, some for days. One look through its table serves all
+// addresses that were used since the last.
+void Network::State::forget_the_dead() {
+  try {
+    connections_.forget([&](const linux::TrackedConnection& connection) {
+      return std::ranges::any_of(
+          std::array{connection.source, connection.destination, connection.answer_source},
+          [&](std::uint32_t end) { return is_of_the_dead(end); });
+    });
+  } catch (const Error& error) {
+    log::warning("connections of sandboxes that are gone are not forgotten",
+                 {{"error", error.what()}});
+  }
+  std::ranges::move(used_, std::back_inserter(free_));
+  used_.clear();
+}
+
 std::uint32_t Network::State::take_index() {
   const std::lock_guard lock(table_mutex_);
   while (next_ < slots_) {
     const std::uint32_t index = next_++;
     if (!living_.contains(index)) return index;
   }
+  if (free_.empty() && !used_.empty()) forget_the_dead();
   if (free_.empty()) fail(Code::exhausted, "no free network slot: all {} are used", slots_);
   const std::uint32_t index = free_.front();
   free_.pop_front();
@@ -157,7 +190,7 @@ Slot Network::State::attach(int netns_fd, const Policy& policy) {
   const std::uint32_t index = take_index();
   OnFailure give_back([&] {
     const std::lock_guard lock(table_mutex_);
-    free_.push_back(index);
+    used_.push_back(index);
   });
   const std::string link = host_.connect(netns_fd, index, spec_.pool);
   OnFailure disconnect([&] { host_.disconnect(link); });
@@ -261,7 +294,7 @@ void Network::State::release(std::uint32_t index) {
   if (found == living_.end()) return;
   change(index, found->second, /*policy=*/{});
   living_.erase(found);
-  free_.push_back(index);
+  used_.push_back(index);
 }
 
 Traffic Network::State::traffic(std::uint32_t index) {

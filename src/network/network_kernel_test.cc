@@ -141,6 +141,39 @@ TEST_F(NetworkTest, AnIndexIsReusedWhileItsOldLinkDies) {
   EXPECT_EQ(reach(ns, kWorldServer, 80), "connected") << "its route must not go with the old link";
 }
 
+TEST_F(NetworkTest, AnAddressIsGivenAgainWithoutItsConnections) {
+  Network network(options("test", 1));
+  network.start();
+  constexpr std::uint16_t kPort = 5000;
+  const linux::Fd server = listen_at(internet_, SOCK_DGRAM, kWorldServer, kPort);
+  linux::Fd ns = linux::make_net_namespace();
+  const Slot before = network.attach(ns.get(), world_policy());
+  linux::Fd talker = listen_at(ns, SOCK_DGRAM, "0.0.0.0", kPort);
+  const sockaddr_in to = socket_address(kWorldServer, kPort);
+  ASSERT_EQ(::sendto(talker.get(), "who?", 4, 0, reinterpret_cast<const sockaddr*>(&to), sizeof to),
+            4);
+  ASSERT_TRUE(wait_for(server.get(), POLLIN, kPatience));
+  sockaddr_in sender{};
+  socklen_t size = sizeof sender;
+  char buffer[16];
+  ::recvfrom(server.get(), buffer, sizeof buffer, 0, reinterpret_cast<sockaddr*>(&sender), &size);
+  const auto answer = [&] {
+    return ::sendto(server.get(), "me", 2, 0, reinterpret_cast<sockaddr*>(&sender), size);
+  };
+  ASSERT_EQ(answer(), 2);
+  ASSERT_TRUE(wait_for(talker.get(), POLLIN, kPatience)) << "its own answers it gets";
+
+  talker.reset();
+  ns.reset();
+  network.release(before.index);
+  const linux::Fd next = linux::make_net_namespace();
+  ASSERT_EQ(network.attach(next.get(), world_policy()).address, before.address);
+  const linux::Fd listener = listen_at(next, SOCK_DGRAM, "0.0.0.0", kPort);
+
+  ASSERT_EQ(answer(), 2);
+  EXPECT_FALSE(wait_for(listener.get(), POLLIN, kImpatience)) << "an answer to somebody else";
+}
+
 TEST_F(NetworkTest, FailureLeavesNothing) {
   Network network(options("test", 1));
   network.start();
