@@ -24,7 +24,7 @@ void unpack(const std::string& bytes) {
     check(error.code() == Code::invalid);
     return;
   }
-  std::vector<std::pair<std::string, std::string>> pairs;
+  std::vector<Tags::Pair> pairs;
   for (const auto& [name, value] : tags) {
     check(tags.find(name) == value);
     pairs.emplace_back(name, value);

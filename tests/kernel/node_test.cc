@@ -184,7 +184,10 @@ class NodeReachTest : public RuntimeBackendTest {
   void SetUp() override {
     RuntimeBackendTest::SetUp();
     if (IsSkipped()) return;
-    reach_.emplace(server_.client(), runtime(), "here", pod_policy);
+    reach_.emplace(server_.client(), runtime(), "here",
+                   [](const Json& pod, const std::string& sandbox) {
+                     runtime().set_policy(sandbox, pod_policy(pod));
+                   });
     pod_ = apiserver::json(R"({"metadata":{"name":"p","namespace":"n","uid":"u"},
         "spec":{"nodeName":"here","containers":[{"name":"main"}]},
         "status":{"containerStatuses":[{"name":"main","state":{"running":{}}}]}})");
