@@ -56,11 +56,12 @@ std::string go_duration(Duration time) {
 // Named here and not by the server: so the name of its pod, which is the same, is on it from the
 // start and need not be written later.
 Json named(Json member) {
-  JsonObject& metadata = model::make_object_at(member, {"metadata"});
-  if (!metadata.contains("name"))
-    metadata["name"] = model::generate_name(model::text_at(member, {"metadata", "generateName"}));
-  model::make_object_at(member, {"metadata", "annotations"})[model::kPodNameAnnotation] =
-      model::name_of(member);
+  // Copies: whoever adds to an object moves what is in it.
+  std::string name(model::name_of(member));
+  if (name.empty())
+    name = model::generate_name(model::text_at(member, {"metadata", "generateName"}));
+  model::make_object_at(member, {"metadata"})["name"] = name;
+  model::make_object_at(member, {"metadata", "annotations"})[model::kPodNameAnnotation] = name;
   return member;
 }
 
