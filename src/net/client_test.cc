@@ -227,34 +227,29 @@ TEST(Client, AServerThatIsSilentIsGivenUp) {
   }
 }
 
+void expect_failure(const std::string& answer, Code code) {
+  OneAnswer server(answer);
+  Client client(server.endpoint());
+  try {
+    client.fetch({});
+    ADD_FAILURE() << answer;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << answer;
+  }
+}
+
 TEST(Client, NonsenseIsAnError) {
-  for (const std::string answer :
-       {"nonsense\r\n\r\n", "HTTP/1.1 200 OK\nContent-Length: 0\n\n",
-        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"}) {
-    OneAnswer server(answer);
-    Client client(server.endpoint());
-    try {
-      client.fetch({});
-      ADD_FAILURE() << answer;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Code::invalid) << answer;
-    }
+  for (const char* answer : {"nonsense\r\n\r\n", "HTTP/1.1 200 OK\nContent-Length: 0\n\n",
+                             "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+                             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"}) {
+    expect_failure(answer, Code::invalid);
   }
 }
 
 TEST(Client, HalfAnAnswerIsAnError) {
-  for (const std::string answer :
-       {"", "HTTP/1.1 200", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"}) {
-    OneAnswer server(answer);
-    Client client(server.endpoint());
-    try {
-      client.fetch({});
-      ADD_FAILURE() << answer;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Code::unavailable) << answer;
-    }
+  for (const char* answer : {"", "HTTP/1.1 200", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
+                             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"}) {
+    expect_failure(answer, Code::unavailable);
   }
 }
 

@@ -1,18 +1,21 @@
-// What the tests of this room share: a sink in memory, a folder that goes with the test, tar
-// archives written by hand.
+// What the tests of this room share: a sink in memory, a folder that goes with the test, failures,
+// tar archives written by hand.
 #pragma once
 
 #include <unistd.h>
 
 #include <array>
 #include <filesystem>
+#include <functional>
 #include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "base/id.h"
 #include "registry/digest.h"
 #include "registry/manifest.h"
@@ -66,6 +69,22 @@ struct MemorySink final : Sink {
   std::vector<image::LayerBlob> blobs;
   std::vector<image::Image> images;
 };
+
+// What it throws, having kept no image.
+inline Error failure_of(const std::function<void()>& body, const MemorySink& sink) {
+  try {
+    body();
+    ADD_FAILURE() << "it worked";
+  } catch (const Error& error) {
+    EXPECT_TRUE(sink.images.empty());
+    return error;
+  }
+  return {Code::internal, ""};
+}
+
+inline bool says(const Error& error, const std::string& text) {
+  return std::string(error.what()).find(text) != std::string::npos;
+}
 
 struct QuietProgress final : Progress {
   void report(const LayerProgress& layer) override {

@@ -52,10 +52,10 @@ describe('commands', () => {
   })
 
   test('reattach', async () => {
-    const handle = await box.commands.run('until test -e /tmp/go; do sleep 0.02; done; echo late', { background: true })
+    const handle = await box.commands.run('until test -e /tmp/js-go; do sleep 0.02; done; echo late', { background: true })
     await handle.disconnect()
     const again = await box.commands.connect(handle.pid)
-    await box.files.write('/tmp/go', '')
+    await box.files.write('/tmp/js-go', '')
     assert.equal((await again.wait()).stdout, 'late\n')
   })
 
