@@ -33,6 +33,7 @@ class Admissions {
   explicit Admissions(Admit admit);
   Admissions(const Admissions&) = delete;
   Admissions& operator=(const Admissions&) = delete;
+  ~Admissions() = default;
 
   // False where too many wait.
   bool submit(Answer answer);
