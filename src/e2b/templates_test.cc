@@ -196,6 +196,7 @@ TEST(E2bBuilder, IsNotOffered) {
        {Call{"POST", "/v3/templates"}, Call{"POST", "/v2/templates"}, Call{"POST", "/templates"},
         Call{"POST", "/templates/base"}, Call{"POST", "/v2/templates/base/builds/1"},
         Call{"GET", "/templates/base/builds/1/status"}, Call{"GET", "/templates/base/files/00"},
+        Call{"GET", "/templates/base/tags/count"}, Call{"GET", "/default-templates"},
         Call{"GET", "/volumes"}, Call{"DELETE", "/volumes/a"}, Call{"POST", "/secrets"},
         Call{"GET", "/nodes"}, Call{"POST", "/access-tokens"}, Call{"GET", "/events/sandboxes"}}) {
     EXPECT_EQ(world.ask(method, target, "{}").status, 501U) << target;

@@ -27,6 +27,11 @@ void add_unoffered_routes(Routes& routes) {
   for (const auto& [method, pattern] : kBuilder)
     routes.add_unoffered(method, pattern, "building a template",
                          "make one of an image with 'hearth template', or a snapshot of a sandbox");
+  // Of the dashboard: counts and histories of tags, and the templates of E2B's own.
+  routes.add_unoffered("GET", "/templates/{id}/tags/{rest...}", "more about a template's tags",
+                       "ask for '/templates/ID/tags'");
+  routes.add_unoffered("GET", "/default-templates", "a list of default templates",
+                       "ask for '/templates'");
   for (const char* pattern : {"/volumes", "/volumes/{rest...}", "/volumecontent/{rest...}"})
     routes.add_unoffered("*", pattern, "a volume", "write files into the sandbox");
   for (const char* pattern : {"/secrets", "/secrets/{rest...}"})
