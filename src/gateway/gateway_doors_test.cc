@@ -33,6 +33,33 @@ TEST(GatewayDoors, FindsSandboxesByHostByPathAndBySignature) {
   EXPECT_EQ(other.head.status, 502U);
 }
 
+TEST(GatewayDoors, EachRequestOfAConnectionShowsItsOwnToken) {
+  House house;
+  Program program(echo);
+  house.reach.open(49983, program.port());
+  const SandboxWords other{.name = "iother",
+                           .annotations = {{std::string(model::kAccessAnnotation), "token"}}};
+  house.make_sandbox({.annotations = other.annotations});
+  house.make_sandbox(other);
+  const auto asks = [](std::string_view id, std::string_view token, std::string_view path) {
+    return fmt::format(
+        "GET {} HTTP/1.1\r\nHost: x\r\nE2b-Sandbox-Id: {}\r\nE2b-Sandbox-Port: 49983\r\n{}\r\n",
+        path, id, token.empty() ? "" : fmt::format("X-Access-Token: {}\r\n", token));
+  };
+
+  // All at once: what one was allowed says nothing about the next, of this sandbox or another's.
+  Peer client = house.connect();
+  client.send(asks(kId, "envd-" + kId, "/1") + asks(kId, "", "/2") +
+              asks("iother", "envd-" + kId, "/3") + asks("iother", "envd-iother", "/4") +
+              asks(kId, "envd-iother", "/5") + asks(kId, "envd-" + kId, "/6"));
+  EXPECT_TRUE(client.read_answer().body.starts_with("GET /1\n"));
+  EXPECT_EQ(client.read_answer().head.status, 401U);
+  EXPECT_EQ(client.read_answer().head.status, 401U);
+  EXPECT_TRUE(client.read_answer().body.starts_with("GET /4\n"));
+  EXPECT_EQ(client.read_answer().head.status, 401U);
+  EXPECT_TRUE(client.read_answer().body.starts_with("GET /6\n"));
+}
+
 TEST(GatewayDoors, SendsEverythingElseToTheControlPlane) {
   House house(
       {.control = [](const http::Request& asked, const std::function<void(http::Response)>& reply) {
