@@ -37,7 +37,11 @@ std::optional<std::string> Body::text(std::string_view field) const {
   const model::Json* value = find(field);
   if (value == nullptr) return {};
   if (!value->is_string()) refuse_type(field, "a string");
-  return std::string(value->get_string());
+  std::string text(value->get_string());
+  // No field that is one text can have it, and messages would end there.
+  if (text.find('\0') != text.npos)
+    fail(Code::invalid, "the field '{}{}' has a zero byte", prefix_, field);
+  return text;
 }
 
 std::string Body::get_text(std::string_view field) const {

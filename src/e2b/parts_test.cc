@@ -105,6 +105,8 @@ TEST(E2bCreate, ReadsEverything) {
 
 TEST(E2bCreate, RefusesWhatMakesNoSense) {
   EXPECT_EQ(create_refusal("{}"), "400: the field 'templateID' is required");
+  EXPECT_EQ(create_refusal(R"({"templateID":"a\u0000b"})"),
+            "400: the field 'templateID' has a zero byte");
   EXPECT_TRUE(create_refusal(R"({"templateID":"t","timeout":0})").starts_with("400: the field 't"));
   EXPECT_TRUE(create_refusal(R"({"templateID":"t","timeout":-1})").starts_with("400"));
   EXPECT_TRUE(create_refusal(R"({"templateID":"t","timeout":99999999999})").starts_with("400"));

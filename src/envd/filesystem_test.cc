@@ -149,6 +149,10 @@ TEST_F(EnvdFilesystem, MovesAndRemoves) {
   EXPECT_EQ(moved.status, 200U);
   EXPECT_EQ(from_json<EntryResponse>(moved.body).entry->path, path("new/folder/b"));
   EXPECT_EQ(read(path("new/folder/b")), "content");
+  EXPECT_EQ(fs("Move", fmt::format(R"({{"source":"{}","destination":"{}"}})", path("new"),
+                                   path("new/below")))
+                .status,
+            400U);
   // What a link leads to stays.
   write("kept", "kept");
   std::filesystem::create_symlink(path("kept"), path("new/link"));

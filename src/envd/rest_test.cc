@@ -171,6 +171,11 @@ TEST_F(EnvdRest, SaysWhyThereIsNoFile) {
   ::mkfifo(path("fifo").c_str(), 0600);
   EXPECT_EQ(get("fifo").status, 400U);
   EXPECT_EQ(post("fifo", "x").status, 400U);
+  std::filesystem::create_symlink(path("loop"), path("loop"));
+  for (const std::string& name : {std::string("loop"), std::string(300, 'n')}) {
+    EXPECT_EQ(get(name).status, 400U) << name;
+    EXPECT_EQ(post(name, "x").status, 400U) << name;
+  }
   const http::Response user = ask("GET", "/files?path=/etc/passwd&username=nobody-here");
   EXPECT_EQ(user.status, 401U);
   EXPECT_EQ(

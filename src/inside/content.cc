@@ -22,6 +22,9 @@ constexpr std::size_t kCopyPiece = std::size_t{1} << 20;
   if (error == ENOSPC || error == EDQUOT) fail(Code::exhausted, "not enough disk space available");
   if (error == EISDIR) fail(Code::invalid, "path '{}' is a directory", path);
   if (error == ENOENT || error == ENOTDIR) fail(Code::not_found, "path '{}' does not exist", path);
+  if (error == ENAMETOOLONG) fail(Code::invalid, "path '{}' is too long", path);
+  if (error == ELOOP) fail(Code::invalid, "path '{}' has too many links on its way", path);
+  if (error == EROFS) fail(Code::forbidden, "path '{}' is on a read-only file system", path);
   // A pipe or a socket that nobody listens to.
   if (error == ENXIO) fail(Code::invalid, "path '{}' is not a regular file", path);
   throw_errno_text(error, fmt::format("open '{}'", path));

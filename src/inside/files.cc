@@ -170,7 +170,9 @@ void move(const std::string& from, const std::string& to, Owner owner) {
   struct stat status{};
   if (::lstat(from.c_str(), &status) != 0) throw_for(errno == ENOTDIR ? ENOENT : errno, from);
   make_folder(std::string(folder_of(to)), owner);
-  if (::rename(from.c_str(), to.c_str()) != 0) throw_errno("move '{}' to '{}'", from, to);
+  if (::rename(from.c_str(), to.c_str()) == 0) return;
+  if (errno == EINVAL) fail(Code::invalid, "'{}' cannot be moved below itself, to '{}'", from, to);
+  throw_errno("move '{}' to '{}'", from, to);
 }
 
 void remove(const std::string& path) {
