@@ -78,6 +78,14 @@ TEST_F(EndpointsTest, TheEnvironmentHasWhatExistsQuotedForAShell) {
             "export HEARTH_METRICS_URL=http://h:2\n");
 }
 
+TEST_F(EndpointsTest, NamesOfPortsEndInLocalhostOnThisMachineOnly) {
+  EXPECT_NE(environment_lines(dir_, {.e2b = "http://127.0.0.1:8090"})
+                .find("export E2B_DOMAIN=localhost:8090\n"),
+            std::string::npos);
+  EXPECT_EQ(environment_lines(dir_, {.e2b = "http://10.0.0.1:8090"}).find("E2B_DOMAIN"),
+            std::string::npos);
+}
+
 TEST_F(EndpointsTest, KubeconfigIsNamedOnceItIsThere) {
   const Endpoints endpoints{.kube = "https://h:1"};
   EXPECT_EQ(environment_lines(dir_, endpoints).find("KUBECONFIG"), std::string::npos);

@@ -20,6 +20,14 @@ std::string read_e2b_key(const std::string& state_dir) {
   return key;
 }
 
+// What names of sandboxes' ports end in. Browsers and curl find every name below localhost on this
+// machine; for others an engine has a domain of its own (--e2b-domain), and says so to its clients.
+std::string local_domain(std::string_view url) {
+  constexpr std::string_view kHere = "http://127.0.0.1:";
+  if (!url.starts_with(kHere)) return {};
+  return fmt::format("localhost:{}", url.substr(kHere.size()));
+}
+
 }  // namespace
 
 std::string environment_lines(const std::string& state_dir, const Endpoints& endpoints,
@@ -35,6 +43,7 @@ std::string environment_lines(const std::string& state_dir, const Endpoints& end
   add("HEARTH_API_URL", endpoints.api);
   add("E2B_API_URL", endpoints.e2b);
   add("E2B_SANDBOX_URL", endpoints.e2b);  // one listener for both
+  add("E2B_DOMAIN", local_domain(endpoints.e2b));
   if (!endpoints.e2b.empty() && secrets == Secrets::shown)
     add("E2B_API_KEY", read_e2b_key(state_dir));
   add("HEARTH_METRICS_URL", endpoints.metrics);
