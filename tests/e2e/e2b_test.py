@@ -67,6 +67,24 @@ class FirstStart(E2bCase):
         self.assertRegex(lines["E2B_API_KEY"], r"^e2b_[0-9a-f]{40}$")
         self.assertEqual(self.mine.ask("GET", "/sandboxes").status, 200)
 
+    def test_a_port_has_a_name_and_a_path(self):
+        """What getHost says, as browsers and curl ask for it, and the way for programs that cannot look up such names."""
+        lines = dict(line.removeprefix("export ").split("=", 1) for line in self.run_ok("env").splitlines())
+        box = self.mine.create()
+        self.addCleanup(self.kill_all, self.mine)
+        self.mine.run(box, "mkdir -p /tmp/www/sub; echo page > /tmp/www/sub/index.html; cd /tmp/www; "
+                      "setsid python3 -m http.server --bind 127.0.0.1 8000 >/dev/null 2>&1 </dev/null &")
+        host = f"8000-{box['sandboxID']}.{lines['E2B_DOMAIN']}"
+        answer = wait_until(lambda: (got := self.mine.send("GET", "/sub/", headers={"Host": host})).status == 200 and got, what="a server inside")
+        self.assertEqual(answer.body, b"page\n")
+        if shutil.which("curl"):
+            said = subprocess.run(["curl", "-sS", "--noproxy", "*", f"http://{host}/sub/"], capture_output=True, text=True, timeout=60)
+            self.assertEqual(said.stdout, "page\n", said.stderr)
+        folder = f"/sandboxes/{box['sandboxID']}/8000"
+        moved = self.mine.send("GET", folder + "/sub")
+        self.assertEqual((moved.status, moved.headers["Location"]), (301, folder + "/sub/"), "a browser stays below it")
+        self.assertEqual(self.mine.send("GET", moved.headers["Location"]).body, b"page\n")
+
     def test_the_key_is_its_owners_alone_and_nowhere_else(self):
         key = pathlib.Path(self.engine.state_dir, "engine/e2b.key")
         token = pathlib.Path(self.engine.state_dir, "engine/admin.token")
@@ -252,6 +270,28 @@ class Crossing(E2bCase):
         self.assertIn(self.other.ask("DELETE", "/templates/private").status, (403, 404))
         self.assertIn(self.other.ask("DELETE", "/templates/base").status, (403, 404))
         self.assertIn("/base\n", self.run_ok("template", "ls", "-o", "name"))
+
+    def test_snapshots_and_paused_sandboxes_of_others(self):
+        taken = self.mine.ask("POST", f"/sandboxes/{self.box['sandboxID']}/snapshots", {"name": "kept"})
+        self.assertEqual(taken.status, 201, taken.body)
+        snapshot, own = taken.json["snapshotID"], "default/kept"
+        self.addCleanup(lambda: self.mine.ask("DELETE", f"/templates/{urllib.parse.quote(snapshot, safe='')}"))
+        inner = [name.rpartition("/")[2] for name in self.run_ok("template", "ls", "-o", "name").split() if "/s" in name]
+        for name in (snapshot, own, "kept", *inner, *("default/" + each for each in inner)):
+            with self.subTest(name=name):
+                path = "/templates/" + urllib.parse.quote(name, safe="")
+                self.assertIn(self.other.ask("POST", "/sandboxes", {"templateID": name}).status, (403, 404))
+                for method, body in (("GET", None), ("DELETE", None), ("PATCH", {"public": True})):
+                    self.assertIn(self.other.ask(method, path, body).status, (403, 404), method)
+        self.assertEqual(self.other.ask("GET", f"/snapshots?sandboxID={self.box['sandboxID']}").json, [])
+        self.assertEqual(self.mine.ask("GET", f"/snapshots?sandboxID={self.box['sandboxID']}").json[0]["snapshotID"], snapshot)
+
+        paused = self.mine.create()
+        self.addCleanup(lambda: self.mine.ask("DELETE", f"/sandboxes/{paused['sandboxID']}"))
+        self.assertEqual(self.mine.ask("POST", f"/sandboxes/{paused['sandboxID']}/pause").status, 204)
+        for verb in ("connect", "resume", "pause", "fork", "snapshots"):
+            self.assertEqual(self.other.ask("POST", f"/sandboxes/{paused['sandboxID']}/{verb}", {"timeout": 1}).status, 404, verb)
+        self.assertEqual(self.mine.ask("GET", f"/sandboxes/{paused['sandboxID']}").json["state"], "paused")
 
     def test_keys_of_others(self):
         listed = self.other.ask("GET", "/api-keys")
