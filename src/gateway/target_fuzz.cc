@@ -83,8 +83,9 @@ void fuzz_response(std::string_view bytes) {
   check(read.status == head.status && !read.wants_keep_alive());
   const std::string_view below =
       rewrite_response(head, {.closes = true, .prefix = "/sandboxes/i/1"}, room);
-  check(!http::parse_response_head(below, kLimits, false, read));
-  check(read.framing.kind == head.framing.kind && read.framing.length == head.framing.length);
+  http::Head again;
+  check(!http::parse_response_head(below, kLimits, false, again));
+  check(again.framing.kind == head.framing.kind && again.framing.length == head.framing.length);
 }
 
 }  // namespace
