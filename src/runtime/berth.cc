@@ -1,5 +1,7 @@
 #include "runtime/berth.h"
 
+#include <utility>
+
 #include "base/error.h"
 #include "linux/namespaces.h"
 
@@ -19,17 +21,16 @@ void Berth::join(const std::string& unit) {
   shared_.units.insert(unit);
 }
 
-bool Berth::leave(const std::string& unit) {
+linux::Fd Berth::leave(const std::string& unit) {
   {
     const std::lock_guard lock(mutex_);
     shared_.units.erase(unit);
-    if (!shared_.units.empty()) return false;
+    if (!shared_.units.empty()) return {};
   }
   // Whoever has an order in there has joined.
   const std::lock_guard birth(birth_mutex_);
   nursery_.reset();
-  namespaces_ = {};
-  return true;
+  return std::move(std::exchange(namespaces_, {}).net);
 }
 
 linux::Forked Berth::order(const Nurseries& nurseries, const guest::ShellOrder& order,

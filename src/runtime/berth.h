@@ -40,9 +40,9 @@ class Berth {
 
   // Throws Error(not_found) when the last one has left.
   void join(const std::string& unit);
-  // True when nobody is left: its namespaces are let go of, and the slot is the caller's to
-  // release. Idempotent.
-  bool leave(const std::string& unit);
+  // Its network namespace when nobody is left: that and the slot are the caller's to let go of.
+  // None the next time.
+  linux::Fd leave(const std::string& unit);
 
   // Of somebody who is in it. Borrowed.
   int net_fd() const { return namespaces_.net.get(); }

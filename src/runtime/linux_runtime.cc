@@ -404,6 +404,7 @@ void LinuxRuntime::destroy_all() {
   // Also of those whose making failed, and whose unmaking then failed too.
   for (const std::string& unit : cgroups_.list()) sweep(unit);
   linux::remove_all_at(images_.get(), host_image_);
+  partings_.let_go_of_all();
   if (network_) network_->remove();
   cgroups_.remove_tree();
   left_nothing_ = true;

@@ -188,6 +188,7 @@ class LinuxRuntime final : public Runtime {
   std::unique_ptr<network::Network> network_;  // or none
   linux::Fd guest_program_;                    // O_PATH: what sandboxes have as sudo
   Nurseries nurseries_;
+  Partings partings_;
   ShellMaker shells_;
   Guarded<Entries> entries_;
   bool ending_ = false;  // guarded by entries_'s lock: nobody is made any more

@@ -92,7 +92,8 @@ LinuxRuntime::LinuxRuntime(const LinuxRuntimeOptions& options, linux::CgroupTree
                .cgroups = cgroups_,
                .id_ranges = id_ranges_,
                .nurseries = nurseries_,
-               .network = network_.get()}),
+               .network = network_.get(),
+               .partings = partings_}),
       ends_(::epoll_create1(EPOLL_CLOEXEC)) {
   if (!ends_) throw_errno("make an epoll");
   adopt_and_sweep();

@@ -1,10 +1,15 @@
+#include <poll.h>
+
 #include <algorithm>
 #include <set>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "linux/fd.h"
 #include "runtime/id_ranges.h"
+#include "runtime/partings.h"
 #include "runtime/protocol.h"
 #include "runtime/record.h"
 
@@ -145,6 +150,39 @@ TEST(IdRanges, StayClearOfAccountsAndOfEachOther) {
   EXPECT_EQ(first.first + first.count, second.first);
   // Ids are signed to some programs.
   EXPECT_LE(std::uint64_t{last.first} + last.count, std::uint64_t{0x8000'0000});
+}
+
+// Pipes stand for namespaces: whoever holds the other end sees when this one is let go of.
+bool is_let_go(const linux::Pipe& pipe, int milliseconds) {
+  pollfd other_end{.fd = pipe.read.get(), .events = 0, .revents = 0};
+  return ::poll(&other_end, 1, milliseconds) == 1 && (other_end.revents & POLLHUP) != 0;
+}
+
+TEST(Partings, TheFirstGoesAtOnceAndOthersTogether) {
+  constexpr int kLong = 20'000;
+  Partings partings;
+  std::vector<linux::Pipe> pipes;
+  for (int i = 0; i < 3; ++i) {
+    pipes.push_back(linux::make_pipe());
+    partings.add(std::move(pipes.back().write));
+  }
+  EXPECT_TRUE(is_let_go(pipes[0], 0));
+  EXPECT_TRUE(is_let_go(pipes[1], kLong)) << "without anybody's asking";
+  EXPECT_TRUE(is_let_go(pipes[2], kLong));
+
+  linux::Pipe late = linux::make_pipe();
+  partings.add(std::move(late.write));
+  partings.let_go_of_all();
+  EXPECT_TRUE(is_let_go(late, 0));
+}
+
+TEST(Partings, NobodyIsKeptByTheEnd) {
+  linux::Pipe pipes[] = {linux::make_pipe(), linux::make_pipe()};
+  {
+    Partings partings;
+    for (linux::Pipe& pipe : pipes) partings.add(std::move(pipe.write));
+  }
+  for (const linux::Pipe& pipe : pipes) EXPECT_TRUE(is_let_go(pipe, 0));
 }
 
 }  // namespace

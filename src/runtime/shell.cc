@@ -94,7 +94,10 @@ linux::Forked ShellMaker::give_birth(const Shell& shell, int boot_fd) const {
 }
 
 void ShellMaker::leave_berth(const std::shared_ptr<Berth>& berth, const std::string& unit) const {
-  if (!berth || !berth->leave(unit)) return;
+  if (!berth) return;
+  linux::Fd net_namespace = berth->leave(unit);
+  if (!net_namespace) return;
+  sources_.partings.add(std::move(net_namespace));
   if (berth->slot() && sources_.network != nullptr) sources_.network->release(berth->slot()->index);
 }
 

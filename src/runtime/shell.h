@@ -25,6 +25,7 @@
 #include "runtime/berth.h"
 #include "runtime/id_ranges.h"
 #include "runtime/nursery.h"
+#include "runtime/partings.h"
 #include "runtime/runtime.h"
 
 namespace hearth::runtime {
@@ -54,6 +55,7 @@ struct ShellSources {
   IdRanges& id_ranges;
   Nurseries& nurseries;
   network::Network* network;  // or none
+  Partings& partings;
 };
 
 // Thread-safe.
