@@ -63,6 +63,8 @@ std::string encode(const Assignment& assignment) {
   out.u32(static_cast<std::uint32_t>(assignment.ulimits.size()));
   for (const linux::ResourceLimit& limit : assignment.ulimits)
     out.u32(limit.resource).u64(limit.soft).u64(limit.hard);
+  put(out, assignment.rights);
+  out.texts(assignment.sysctls);
   out.u32(assignment.layers).u32(assignment.usr_layers).boolean(assignment.disk);
   out.boolean(assignment.read_only_root);
   out.u32(static_cast<std::uint32_t>(assignment.attachments.size()));
@@ -91,6 +93,8 @@ Assignment parse_assignment(std::string_view bytes) {
       limit.hard = in.u64();
       assignment.ulimits.push_back(limit);
     }
+    assignment.rights = read_process_rights(in);
+    assignment.sysctls = in.texts();
     assignment.layers = read_count(in);
     assignment.usr_layers = read_count(in);
     assignment.disk = in.boolean();

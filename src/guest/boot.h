@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "guest/process_rights.h"
 #include "guest/surfaces.h"
 #include "linux/namespaces.h"
 #include "linux/resource_limits.h"
@@ -70,6 +71,8 @@ struct Assignment {
   std::uint64_t disk_bytes = 0;               // that may be written; 0: no limit of its own
   std::vector<std::uint32_t> cpus;            // that commands may use; empty: all
   std::vector<linux::ResourceLimit> ulimits;  // of each command
+  ProcessRights rights;                       // of each command
+  std::vector<std::string> sysctls;           // see sysctls.h
   std::uint32_t layers = 0;
   std::uint32_t usr_layers = 0;
   bool disk = false;            // not into memory

@@ -32,6 +32,19 @@ void check(const ExecRequest& request) {
   if (has_zero(request.directory)) fail(Code::invalid, "the directory has a zero byte in it");
 }
 
+// All of them, the first one included; each once.
+std::vector<std::uint32_t> groups_for(const User& user, const ProcessRights& rights) {
+  std::vector<std::uint32_t> groups = user.groups;
+  const auto add = [&](const std::vector<std::uint32_t>& more) {
+    for (const std::uint32_t group : more)
+      if (std::ranges::find(groups, group) == groups.end()) groups.push_back(group);
+  };
+  if (rights.image_groups == ImageGroups::never) groups = {user.gid};
+  if (rights.image_groups == ImageGroups::always) add(memberships_here(user));
+  add(rights.groups);
+  return groups;
+}
+
 }  // namespace
 
 SpawnPlan plan_command(const ExecRequest& request, const CommandDefaults& defaults) {
@@ -62,7 +75,8 @@ SpawnPlan plan_command(const ExecRequest& request, const CommandDefaults& defaul
   plan.or_root = request.directory.empty() && defaults.directory.empty();
   plan.uid = user.uid;
   plan.gid = user.gid;
-  plan.groups = user.groups;
+  plan.groups = groups_for(user, defaults.rights);
+  plan.dropped_capabilities = defaults.rights.dropped_capabilities;
   if (request.terminal) plan.terminal = STDIN_FILENO;
   plan.limits = defaults.limits;
   return plan;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "guest/process_rights.h"
 #include "guest/protocol.h"
 #include "guest/spawner.h"
 
@@ -15,6 +16,7 @@ struct CommandDefaults {
   const std::string& user;
   const std::string& directory;  // empty: the user's home
   const std::vector<linux::ResourceLimit>& limits;
+  const ProcessRights& rights;
 };
 
 // Fills in user, home, working directory and environment. Throws Error(invalid).

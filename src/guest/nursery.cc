@@ -18,6 +18,7 @@
 #include "guest/server.h"
 #include "guest/stage.h"
 #include "guest/sudo_door.h"
+#include "guest/sysctls.h"
 #include "linux/capabilities.h"
 #include "linux/clone.h"
 
@@ -133,6 +134,7 @@ class Shell {
     options.boot = std::move(parts_.boot);
     options.stage = std::move(stage);
     options.limits = assignment.ulimits;
+    options.rights = assignment.rights;
     options.doors = make_doors(assignment.surfaces);
     if (!assignment.sudoers.empty()) options.sudo_door = open_sudo_door();
     options.sudoers = assignment.sudoers;
@@ -175,6 +177,7 @@ class Shell {
     name_host({.hostname = assignment.hostname,
                .hosts = assignment.hosts,
                .resolv_conf = assignment.resolv_conf});
+    set_sysctls(assignment.sysctls);
     if (!assignment.sudoers.empty()) link_sudo();
     if (assignment.read_only_root) make_root_read_only(assignment);
     confine(capabilities(), config_.closing_filter);

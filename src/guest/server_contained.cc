@@ -27,7 +27,8 @@ void Server::start_command(ContainerCommand command) {
   pending.plan = plan_command(command.request, {.environment = settings.environment,
                                                 .user = settings.user,
                                                 .directory = settings.directory,
-                                                .limits = options_.limits});
+                                                .limits = options_.limits,
+                                                .rights = options_.rights});
   if (command.terminal) pending.plan.terminal = STDIN_FILENO;
   pending.stdio = std::move(command.stdio);
   pending.detached = true;

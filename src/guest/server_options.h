@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "guest/process_rights.h"
 #include "guest/protocol.h"
 #include "guest/surfaces.h"
 #include "linux/channel.h"
@@ -23,6 +24,7 @@ struct ServerOptions {
   linux::Fd listen;                          // or none
   linux::Channel boot;                       // see boot.h; empty: nobody to report to
   std::vector<linux::ResourceLimit> limits;  // of each command
+  ProcessRights rights;                      // of each command
   linux::Channel first_client;               // connected already; or none
   linux::Fd stage;                           // handed to whoever says hello (stage.h); or none
   std::vector<Door> doors;                   // of surfaces; closed until somebody knocks

@@ -54,7 +54,8 @@ Server::PendingSpawn Server::plan_exec(const ExecRequest& request, std::vector<l
   pending.plan = plan_command(request, {.environment = environment,
                                         .user = settings.user,
                                         .directory = settings.directory,
-                                        .limits = options_.limits});
+                                        .limits = options_.limits,
+                                        .rights = options_.rights});
   pending.deadline = deadline_of(request);
   pending.detached = request.detached;
   pending.main = request.main;

@@ -95,7 +95,8 @@ void Server::begin_sudo(Client& client, const ExecRequest& request, std::vector<
   pending.plan = plan_command(request, {.environment = {},
                                         .user = request.user,
                                         .directory = request.directory,
-                                        .limits = options_.limits});
+                                        .limits = options_.limits,
+                                        .rights = options_.rights});
   pending.plan.as_root = true;
   pending.plan.terminal.reset();
   pending.stdio = std::move(fds);

@@ -133,6 +133,13 @@ void be_born(void* argument) {
       !(plan.or_root && ::chdir("/") == 0)) {
     fail_at(SpawnStep::directory);
   }
+  // With no_new_privs, executing a program as root gives back nothing that was given up
+  // (Linux 6.18, security/commoncap.c, cap_bprm_creds_from_file).
+  if (plan.dropped_capabilities != 0) {
+    errno =
+        linux::give_up_capabilities(linux::CapabilitySet::from_bits(~plan.dropped_capabilities));
+    if (errno != 0) fail_at(SpawnStep::set_up);
+  }
   // Last: they are the program's, not for what comes before it.
   if (!set_limits(plan)) fail_at(SpawnStep::set_up);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -38,6 +38,7 @@ struct SpawnPlan {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::vector<std::uint32_t> groups;
+  std::uint64_t dropped_capabilities = 0;  // as a mask; of those that it would have
   // This descriptor of the command is a terminal, which becomes the controlling one.
   std::optional<int> terminal;
   std::vector<linux::ResourceLimit> limits;  // none above those that this process has

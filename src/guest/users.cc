@@ -188,6 +188,10 @@ User find_user_here(std::string_view wanted) {
       [&](UserFiles& files) { return find_user(files.passwd.text(), files.group.text(), wanted); });
 }
 
+std::vector<std::uint32_t> memberships_here(const User& user) {
+  return user_files().with([&](UserFiles& files) { return groups_of(files.group.text(), user); });
+}
+
 std::string user_name_here(std::uint32_t uid) {
   return user_files().with([&](UserFiles& files) { return find_name(files.passwd.text(), uid); });
 }

@@ -27,6 +27,9 @@ User find_user(std::string_view passwd, std::string_view group, std::string_view
 // everything that says "here".
 User find_user_here(std::string_view wanted);
 
+// The groups that list this user as a member, and the one that is its own.
+std::vector<std::uint32_t> memberships_here(const User& user);
+
 // The name of a user or a group; the number as text where the files list none.
 std::string user_name_here(std::uint32_t uid);
 std::string group_name_here(std::uint32_t gid);

@@ -61,6 +61,7 @@ reconcile::Next Keeper::step(const client::Object& seen) {
   if (model::is_deleting(pod)) {
     end_pod(pod);
   } else {
+    note_rejection(pod);
     note_deadline(pod);
     keep_pause(pod);
     if (!known_.is_paused) end_changed(pod);

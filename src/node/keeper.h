@@ -112,6 +112,7 @@ class Keeper {
   void end_changed(const Json& pod);
   void end_rest(const Json& pod, Duration grace);
   void note_deadline(const Json& pod);
+  void note_rejection(const Json& pod);
   void end_pod(const Json& pod);
   bool is_anything_running() const;
 

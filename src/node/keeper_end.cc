@@ -8,6 +8,7 @@
 #include "client/kinds.h"
 #include "guest/client.h"
 #include "model/meta.h"
+#include "node/admission.h"
 #include "node/keeper.h"
 #include "node/sandbox_ids.h"
 
@@ -189,6 +190,16 @@ void Keeper::note_deadline(const Json& pod) {
   known_.failure = "DeadlineExceeded";
   known_.failure_message = "Pod was active on the node longer than the specified deadline";
   tell(pod, reconcile::EventType::normal, known_.failure, "Killing", known_.failure_message);
+}
+
+// What has begun was admitted, whoever did it.
+void Keeper::note_rejection(const Json& pod) {
+  if (known_.is_ending || !known_.failure.empty() || !sandboxes_.empty()) return;
+  const auto rejection = rejection_of(pod);
+  if (!rejection) return;
+  known_.failure = rejection->reason;
+  known_.failure_message = fmt::format("Pod was rejected: {}", rejection->message);
+  tell(pod, reconcile::EventType::warning, rejection->reason, "Admitting", rejection->message);
 }
 
 bool Keeper::is_anything_running() const {

@@ -256,5 +256,25 @@ TEST_F(KeeperTest, WhoIsEvictedLeavesNothing) {
   EXPECT_TRUE(runtime_.list().empty()) << "it stays so";
 }
 
+TEST_F(KeeperTest, APodThatIsNotTakenSaysWhy) {
+  server_.client().create(client::kPods, apiserver::json(R"({
+      "apiVersion":"v1","kind":"Pod","metadata":{"name":"q","namespace":"default"},
+      "spec":{"nodeName":"here","automountServiceAccountToken":false,
+              "securityContext":{"sysctls":[{"name":"kernel.msgmax","value":"1"}]},
+              "containers":[{"name":"a","image":"host","command":["sleep"]}]}})"));
+  const auto refused =
+      std::make_shared<const Json>(server_.client().get(client::kPods, "default", "q"));
+  Keeper keeper(tools_, *refused, {});
+  keeper.step(refused);
+
+  const Json now = server_.client().get(client::kPods, "default", "q");
+  const Json& status = now.at("status");
+  EXPECT_EQ(model::text_at(status, {"phase"}), "Failed");
+  EXPECT_EQ(model::text_at(status, {"reason"}), "SysctlForbidden");
+  EXPECT_EQ(model::text_at(status, {"message"}),
+            "Pod was rejected: forbidden sysctl: \"kernel.msgmax\" not allowlisted");
+  EXPECT_EQ(model::find(status, {"containerStatuses"}), nullptr);
+}
+
 }  // namespace
 }  // namespace hearth::node

@@ -142,10 +142,13 @@ Json node_status(const NodeFacts& facts, const NodePressure& pressure,
   if (!facts.address.empty())
     addresses.push_back(JsonObject{{"type", "InternalIP"}, {"address", facts.address}});
   addresses.push_back(JsonObject{{"type", "Hostname"}, {"address", facts.hostname}});
-  return JsonObject{
-      {"addresses", std::move(addresses)}, {"capacity", amounts(facts)},
-      {"allocatable", amounts(facts)},     {"conditions", conditions(pressure, before, now)},
-      {"nodeInfo", node_info(facts)},      {"images", images_json(images)}};
+  return JsonObject{{"addresses", std::move(addresses)},
+                    {"capacity", amounts(facts)},
+                    {"allocatable", amounts(facts)},
+                    {"conditions", conditions(pressure, before, now)},
+                    {"nodeInfo", node_info(facts)},
+                    {"images", images_json(images)},
+                    {"features", JsonObject{{"supplementalGroupsPolicy", true}}}};
 }
 
 NodeReporter::NodeReporter(client::Client& client, const Clock& clock, NodeReporterOptions options)

@@ -7,6 +7,7 @@
 #include "model/containers.h"
 #include "model/front_door.h"
 #include "model/meta.h"
+#include "node/admission.h"
 #include "node/plan_internal.h"
 #include "node/pod_policy.h"
 
@@ -132,6 +133,8 @@ ContainerPlan Planner::plan(const Json& pod, const Json& container, const image:
   put_variables(plan, variables);
   plan.sandbox.image = image.name;
   plan.sandbox.user = identity.user;
+  plan.sandbox.rights = identity.rights;
+  plan.sandbox.sysctls = sysctls_of(pod);
   plan.sandbox.directory = text_at(container, {"workingDir"});
   plan.sandbox.limits = plan_limits(input);
   plan.sandbox.read_only_root =

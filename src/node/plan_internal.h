@@ -40,6 +40,7 @@ struct Identity {
   std::string user;                    // for the runtime; empty: whom the image says
   std::optional<std::uint32_t> group;  // that files of volumes are to be given to
   bool widens_files = false;           // to that group: fsGroup was said
+  guest::ProcessRights rights = {};    // of every command
 };
 
 // security.cc. Throws Error(invalid) for what is refused.

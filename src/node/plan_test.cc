@@ -4,6 +4,7 @@
 
 #include "apiserver/server_testing.h"
 #include "client/kinds.h"
+#include "linux/capabilities.h"
 #include "model/meta.h"
 #include "node/plan_internal.h"
 #include "node/provisioner.h"
@@ -193,13 +194,48 @@ TEST_F(Plan, LimitsAreTheContainersOrEverybodys) {
   EXPECT_EQ(large.limits.cpu_millis, usual.cpu_millis);
 }
 
+TEST_F(Plan, GroupsAreThoseOfThePodAndOfItsImage) {
+  using guest::ImageGroups;
+  EXPECT_EQ(plan_of("").sandbox.rights,
+            (guest::ProcessRights{.image_groups = ImageGroups::always}));
+  const auto both = plan_of(R"(,"securityContext":{"runAsUser":7,"runAsGroup":8})",
+                            R"(,"securityContext":{"supplementalGroups":[5,6],"fsGroup":9,
+                                "supplementalGroupsPolicy":"Strict"})")
+                        .sandbox;
+  EXPECT_EQ(both.user, "7:8");
+  EXPECT_EQ(both.rights.groups, (std::vector<std::uint32_t>{5, 6, 9}));
+  EXPECT_EQ(both.rights.image_groups, ImageGroups::never);
+  EXPECT_EQ(refusal("", R"(,"securityContext":{"supplementalGroups":[70000]})").first,
+            Code::invalid);
+}
+
+TEST_F(Plan, VolumesAreGivenToTheGroupOfFiles) {
+  const auto regroup_of = [&](std::string_view volume, std::string_view more) {
+    const auto mounts =
+        plan_of(
+            R"(,"volumeMounts":[{"name":"v","mountPath":"/v"}])",
+            fmt::format(R"(,"volumes":[{{"name":"v",{}}}],"securityContext":{{{}}})", volume, more))
+            .sandbox.mounts;
+    for (const runtime::MountSpec& mount : mounts)
+      if (mount.target == "/v") return std::pair(mount.group, mount.regroup);
+    return std::pair(std::uint32_t{1}, runtime::Regroup::never);
+  };
+  using runtime::Regroup;
+  constexpr std::string_view kGroup = R"("fsGroup":2000)";
+  EXPECT_EQ(regroup_of(R"("emptyDir":{})", ""), std::pair(0U, Regroup::never));
+  EXPECT_EQ(regroup_of(R"("emptyDir":{})", kGroup), std::pair(2000U, Regroup::where_root_differs));
+  EXPECT_EQ(regroup_of(R"("emptyDir":{"medium":"Memory"})", kGroup),
+            std::pair(2000U, Regroup::where_root_differs));
+  EXPECT_EQ(regroup_of(R"("hostPath":{"path":"/h"})", kGroup), std::pair(0U, Regroup::never));
+}
+
 TEST_F(Plan, WhoItRunsAsAndWhatIsRefused) {
   EXPECT_EQ(plan_of("").sandbox.user, "");
   EXPECT_EQ(plan_of(R"(,"securityContext":{"runAsUser":1000})").sandbox.user, "1000");
   EXPECT_EQ(plan_of(R"(,"securityContext":{"runAsUser":1000})",
                     R"(,"securityContext":{"runAsUser":1,"fsGroup":2000})")
                 .sandbox.user,
-            "1000:2000");
+            "1000");
   const std::string root = refusal(R"(,"securityContext":{"runAsNonRoot":true})").second;
   EXPECT_TRUE(root.starts_with("container has runAsNonRoot and image will run as root (pod: \""))
       << root;
@@ -209,7 +245,13 @@ TEST_F(Plan, WhoItRunsAsAndWhatIsRefused) {
   EXPECT_NE(refusal(R"(,"securityContext":{"capabilities":{"add":["SYS_ADMIN"]}})")
                 .second.find("'SYS_ADMIN'"),
             std::string::npos);
-  plan_of(R"(,"securityContext":{"capabilities":{"add":["CHOWN"],"drop":["ALL"]}})");
+  EXPECT_EQ(plan_of(R"(,"securityContext":{"capabilities":{"add":["CHOWN"],"drop":["ALL"]}})")
+                .sandbox.rights.dropped_capabilities,
+            ~(std::uint64_t{1} << CAP_CHOWN));
+  EXPECT_EQ(refusal(R"(,"securityContext":{"seccompProfile":{"type":"Localhost",
+      "localhostProfile":"mine.json"}})")
+                .second,
+            "cannot load seccomp profile \"mine.json\": this node has none of its own");
   EXPECT_FALSE(plan_of("").sandbox.read_only_root);
   EXPECT_TRUE(
       plan_of(R"(,"securityContext":{"readOnlyRootFilesystem":true})").sandbox.read_only_root);

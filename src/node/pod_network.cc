@@ -1,8 +1,11 @@
 #include "node/pod_network.h"
 
+#include <algorithm>
+
 #include "client/kinds.h"
 #include "network/pool.h"
 #include "network/resolver.h"
+#include "node/hosts_file.h"
 #include "node/name_server.h"
 #include "node/policy_keeper.h"
 #include "node/resolv_conf.h"
@@ -71,12 +74,16 @@ void PodNetwork::stop() {
 }
 
 void PodNetwork::furnish(const model::Json& pod, runtime::SandboxSpec& spec) {
+  spec.hosts = hosts_file_of(pod, state_->options.domain);
   if (!spec.network) return;
   spec.network = state_->policies.first_policy(pod);
-  if (!state_->names || spec.mounts.size() >= runtime::kMaxMounts) return;
+  constexpr std::string_view kPath = "/etc/resolv.conf";
+  const bool is_own =
+      std::ranges::find(spec.mounts, kPath, &runtime::MountSpec::target) != spec.mounts.end();
+  if (!state_->names || is_own || spec.mounts.size() >= runtime::kMaxMounts) return;
   spec.mounts.push_back(
       {.kind = runtime::MountKind::file,
-       .target = "/etc/resolv.conf",
+       .target = std::string(kPath),
        .content = resolv_conf_of(pod, state_->names->address(), state_->options.domain)});
 }
 

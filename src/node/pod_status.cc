@@ -270,7 +270,9 @@ Json make_status(const Json& pod, const Pod& known, Time now) {
         .push_back(container_status(pod, container, is_initialising));
   }
   if (!init.empty()) status["initContainerStatuses"] = std::move(init);
-  status["containerStatuses"] = std::move(regular);
+  // Of a pod that was not taken nothing is said, as nothing has been.
+  const bool has_lived = std::ranges::any_of(known.containers, &Container::has_lived);
+  if (known.failure.empty() || has_lived) status["containerStatuses"] = std::move(regular);
   for (const auto& [name, text] :
        {std::pair("reason", &known.failure), std::pair("message", &known.failure_message)}) {
     if (text->empty() || phase != "Failed")

@@ -21,13 +21,17 @@ const Json* find_setting(const PlanInput& input, std::string_view name) {
   return shared && !shared->is_null() ? shared : nullptr;
 }
 
-std::optional<std::uint32_t> find_id(const PlanInput& input, std::string_view name) {
-  const Json* setting = find_setting(input, name);
-  if (!setting) return std::nullopt;
-  const auto id = model::as_integer(*setting);
+std::uint32_t parse_id(const Json& setting, std::string_view name) {
+  const auto id = model::as_integer(setting);
   if (!id || *id < 0 || *id > kMostId)
     fail(Code::invalid, "securityContext.{}: a sandbox has the ids 0 to {}", name, kMostId);
   return static_cast<std::uint32_t>(*id);
+}
+
+std::optional<std::uint32_t> find_id(const PlanInput& input, std::string_view name) {
+  const Json* setting = find_setting(input, name);
+  if (!setting) return std::nullopt;
+  return parse_id(*setting, name);
 }
 
 bool is_set(const PlanInput& input, std::string_view name) {
@@ -35,18 +39,55 @@ bool is_set(const PlanInput& input, std::string_view name) {
   return setting && setting->is_bool() && setting->get_bool();
 }
 
-void check_capabilities(const PlanInput& input) {
-  const JsonArray* added =
-      model::array_at(input.container, {"securityContext", "capabilities", "add"});
-  if (!added) return;
-  const linux::CapabilitySet given = linux::default_capabilities();
-  for (const Json& one : *added) {
-    const std::string name(one.is_string() ? std::string_view(one.get_string()) : "");
-    const auto asked = name == "ALL" ? linux::CapabilitySet::from_bits(~std::uint64_t{0})
-                                     : linux::CapabilitySet::parse({name});
-    if ((asked.bits() & ~given.bits()) != 0)
+std::vector<std::string> capabilities_in(const PlanInput& input, std::string_view list) {
+  std::vector<std::string> names;
+  if (const JsonArray* all =
+          model::array_at(input.container, {"securityContext", "capabilities", list}))
+    for (const Json& name : *all)
+      if (name.is_string()) names.emplace_back(std::string_view(name.get_string()));
+  return names;
+}
+
+std::uint64_t bits_of(const std::string& capability) {
+  return capability == "ALL" ? ~std::uint64_t{0} : linux::CapabilitySet::parse({capability}).bits();
+}
+
+// What is both dropped and added is kept.
+std::uint64_t plan_dropped_capabilities(const PlanInput& input) {
+  const std::uint64_t given = linux::default_capabilities().bits();
+  std::uint64_t dropped = 0;
+  for (const std::string& name : capabilities_in(input, "drop")) dropped |= bits_of(name);
+  for (const std::string& name : capabilities_in(input, "add")) {
+    if ((bits_of(name) & ~given) != 0)
       fail(Code::invalid, "capability '{}' is not given to sandboxes", name);
+    dropped &= ~bits_of(name);
   }
+  return dropped;
+}
+
+std::vector<std::uint32_t> plan_groups(const PlanInput& input) {
+  std::vector<std::uint32_t> groups;
+  if (const JsonArray* given =
+          model::array_at(input.pod, {"spec", "securityContext", "supplementalGroups"}))
+    for (const Json& group : *given) groups.push_back(parse_id(group, "supplementalGroups"));
+  if (const auto files = find_id(input, "fsGroup")) groups.push_back(*files);
+  return groups;
+}
+
+guest::ProcessRights plan_rights(const PlanInput& input) {
+  const bool is_strict =
+      text_at(input.pod, {"spec", "securityContext", "supplementalGroupsPolicy"}) == "Strict";
+  return {.groups = plan_groups(input),
+          .image_groups = is_strict ? guest::ImageGroups::never : guest::ImageGroups::always,
+          .dropped_capabilities = plan_dropped_capabilities(input)};
+}
+
+// The filter that every sandbox has is the runtime's default. There are no others to load.
+void check_seccomp(const PlanInput& input) {
+  const Json* profile = find_setting(input, "seccompProfile");
+  if (profile && text_at(*profile, {"type"}) == "Localhost")
+    fail(Code::invalid, "cannot load seccomp profile \"{}\": this node has none of its own",
+         text_at(*profile, {"localhostProfile"}));
 }
 
 void check_container(const PlanInput& input) {
@@ -61,7 +102,7 @@ void check_container(const PlanInput& input) {
   if (const JsonArray* devices = model::array_at(input.container, {"volumeDevices"});
       devices && !devices->empty())
     fail(Code::invalid, "container '{}' asks for block devices, which are not given", name);
-  check_capabilities(input);
+  check_seccomp(input);
 }
 
 bool is_number(std::string_view text) {
@@ -110,7 +151,7 @@ Identity plan_file_owner(const PlanInput& input) {
   const auto files = find_id(input, "fsGroup");
   Identity identity;
   identity.widens_files = files.has_value();
-  identity.group = group ? group : files;
+  identity.group = files ? files : group;
   return identity;
 }
 
@@ -120,12 +161,12 @@ Identity plan_identity(const PlanInput& input) {
   const auto user = find_id(input, "runAsUser");
   check_not_root(input, user);
   Identity identity = plan_file_owner(input);
-  // fsGroup is one more group of each process. There is room for one only, and what it is for, to
-  // share files of volumes, works as well with the first.
+  identity.rights = plan_rights(input);
+  const auto group = find_id(input, "runAsGroup");
   const std::string own = input.image.config.user.empty() ? "0" : input.image.config.user;
   const std::string name = user ? std::to_string(*user) : std::string(own.substr(0, own.find(':')));
-  if (identity.group)
-    identity.user = fmt::format("{}:{}", name, *identity.group);
+  if (group)
+    identity.user = fmt::format("{}:{}", name, *group);
   else if (user)
     identity.user = name;
   return identity;

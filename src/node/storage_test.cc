@@ -269,6 +269,7 @@ TEST(NodeObject, IsMadeKeptAndMissed) {
   EXPECT_FALSE(text_at(node, {"status", "allocatable", "memory"}).empty());
   EXPECT_EQ(text_at(node, {"status", "capacity", "cpu"}), std::to_string(options.facts.cpus));
   EXPECT_FALSE(text_at(node, {"status", "nodeInfo", "kernelVersion"}).empty());
+  EXPECT_TRUE(model::is_true_at(node, {"status", "features", "supplementalGroupsPolicy"}));
 
   clock.advance(10s);
   reporter.report();  // nothing new

@@ -51,6 +51,17 @@ bool is_shared(const Json& pod, std::string_view volume) {
   return users > 1;
 }
 
+// What fsGroup means for a volume that can be written. Folders of the host are left as they are.
+void plan_regroup(const PlanInput& input, const Identity& identity, bool is_new, MountSpec& mount) {
+  if (!identity.widens_files) return;
+  const bool only_if_root_differs =
+      is_new ||
+      text_at(input.pod, {"spec", "securityContext", "fsGroupChangePolicy"}) == "OnRootMismatch";
+  mount.group = identity.group.value_or(0);
+  mount.regroup =
+      only_if_root_differs ? runtime::Regroup::where_root_differs : runtime::Regroup::always;
+}
+
 MountSpec plan_empty_dir(const PlanInput& input, const Wanted& wanted) {
   const auto limit = model::Quantity::parse(text_at(wanted.volume, {"emptyDir", "sizeLimit"}));
   const std::uint64_t asked =
@@ -129,10 +140,19 @@ MountSpec plan_files(const Files& files, const Identity& identity, const Wanted&
 }
 
 MountSpec plan_mount(const PlanInput& input, const Identity& identity, const Wanted& wanted) {
-  if (model::find(wanted.volume, {"emptyDir"})) return plan_empty_dir(input, wanted);
+  if (model::find(wanted.volume, {"emptyDir"})) {
+    MountSpec mount = plan_empty_dir(input, wanted);
+    plan_regroup(input, identity, /*is_new=*/true, mount);
+    return mount;
+  }
   if (const Json* path = model::find(wanted.volume, {"hostPath"}))
     return plan_host_path(std::string(text_at(*path, {"path"})), wanted.sub_path);
-  if (model::find(wanted.volume, {"persistentVolumeClaim"})) return plan_claim(input, wanted);
+  if (const Json* claim = model::find(wanted.volume, {"persistentVolumeClaim"})) {
+    MountSpec mount = plan_claim(input, wanted);
+    if (mount.kind == MountKind::volume && !model::is_true_at(*claim, {"readOnly"}))
+      plan_regroup(input, identity, /*is_new=*/false, mount);
+    return mount;
+  }
   if (const auto files = plan_volume_files(input, identity, wanted.volume))
     return plan_files(*files, identity, wanted);
   std::string_view kind;

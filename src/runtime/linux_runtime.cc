@@ -76,8 +76,17 @@ std::uint64_t used_bytes(int fd) {
   return static_cast<std::uint64_t>(status.f_blocks - status.f_bfree) * status.f_frsize;
 }
 
-std::string hosts_text(const std::string& name, const std::string& address) {
-  return fmt::format("127.0.0.1 localhost\n::1 localhost ip6-localhost\n{} {}\n", address, name);
+constexpr std::string_view kUsualHosts =
+    "127.0.0.1 localhost\n::1 localhost ip6-localhost\n%ADDRESS% %HOSTNAME%\n";
+
+std::string hosts_text(std::string_view wanted, std::string_view name, std::string_view address) {
+  std::string text(wanted.empty() ? kUsualHosts : wanted);
+  for (const auto& [mark, value] :
+       {std::pair(kAddressMark, address), std::pair(kHostnameMark, name)})
+    for (std::size_t at = text.find(mark); at != std::string::npos;
+         at = text.find(mark, at + value.size()))
+      text.replace(at, mark.size(), value);
+  return text;
 }
 
 }  // namespace
@@ -212,12 +221,6 @@ Shell LinuxRuntime::obtain_shell(const SandboxSpec& spec) {
   return std::move(*shell);
 }
 
-// For /etc, if the order has one.
-static std::optional<std::string> find_resolv_conf(const std::vector<MountSpec>& mounts) {
-  const auto found = std::ranges::find_if(mounts, is_resolv_conf);
-  return found == mounts.end() ? std::nullopt : std::optional(found->content);
-}
-
 // Turns a shell into the sandbox that was asked for.
 linux::Channel LinuxRuntime::dress(Shell& shell, const SandboxSpec& spec,
                                    const ChosenImage& image) {
@@ -267,11 +270,16 @@ linux::Channel LinuxRuntime::dress(Shell& shell, const SandboxSpec& spec,
   assignment.directory = first_of(spec.directory, image.config.directory, "");
   assignment.disk_bytes = spec.limits.disk_bytes;
   assignment.ulimits = complete(spec.ulimits);
+  assignment.rights = spec.rights;
+  if (!joins) assignment.sysctls = spec.sysctls;
   assignment.cpus = facts_.cpus_for(spec.limits, shell.id_slot);
   const auto& slot = shell.berth->slot();
-  assignment.hosts = hosts_text(hostname, slot ? slot->address : "127.0.1.1");
+  assignment.hosts =
+      find_etc_text(spec.mounts, "/etc/hosts")
+          .value_or(hosts_text(spec.hosts, hostname, slot ? slot->address : "127.0.1.1"));
   if (slot)
-    assignment.resolv_conf = find_resolv_conf(spec.mounts).value_or(network_->resolv_conf_text());
+    assignment.resolv_conf =
+        find_etc_text(spec.mounts, "/etc/resolv.conf").value_or(network_->resolv_conf_text());
   assignment.surfaces = spec.surfaces;
   assignment.token = spec.token;
   assignment.client = true;

@@ -19,7 +19,7 @@ namespace hearth::runtime {
 inline constexpr const char* kSocketName = "runtime.sock";
 
 // Raised when a message changes its meaning.
-inline constexpr std::uint32_t kProtocolVersion = 7;
+inline constexpr std::uint32_t kProtocolVersion = 8;
 
 struct HelloRequest {};
 struct CreateRequest {

@@ -9,7 +9,7 @@ namespace hearth::runtime {
 namespace {
 
 // On disk. A file with another number was written by a version that this one does not understand.
-constexpr std::uint32_t kFormat = 6;
+constexpr std::uint32_t kFormat = 7;
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "guest/process_rights.h"
 #include "guest/surfaces.h"
 #include "linux/resource_limits.h"
 #include "network/policy.h"
@@ -60,6 +61,14 @@ struct MountFile {
   bool operator==(const MountFile&) const = default;
 };
 
+// What becomes of the files of a volume that are not of the wanted group. Crosses process
+// boundaries as a number: do not renumber.
+enum class Regroup : std::uint8_t {
+  never = 0,
+  where_root_differs = 1,  // all of them, unless the volume's own folder is as it should be
+  always = 2,              // all of them, unless somebody uses the volume at the moment
+};
+
 struct MountSpec {
   MountKind kind = MountKind::volume;
   std::string source;
@@ -69,7 +78,8 @@ struct MountSpec {
   std::string content;
   std::vector<MountFile> files;
   bool changes = false;     // of a tree: Runtime::replace_files may put others there
-  std::uint32_t group = 0;  // that files are given to
+  std::uint32_t group = 0;  // that files are given to; of volumes where `regroup` says so
+  Regroup regroup = Regroup::never;
   // Of a volume: the folder in it that is mounted, made when it is not there. No link leads out.
   std::string sub_path;
   // Of a file; 0: 0444. Of a volume: what that folder's becomes while nothing is in it; 0: it
@@ -89,6 +99,9 @@ struct LogLimits {
   bool operator==(const LogLimits&) const = default;
 };
 
+inline constexpr std::string_view kAddressMark = "%ADDRESS%";
+inline constexpr std::string_view kHostnameMark = "%HOSTNAME%";
+
 // Everything needed to start one sandbox.
 struct SandboxSpec {
   std::string id;        // a label (base/id.h). Empty: one is made up
@@ -107,6 +120,12 @@ struct SandboxSpec {
   bool read_only_root = false;
   // Of each process by itself, besides `limits`. The engine's own are the most that can be given.
   std::vector<linux::ResourceLimit> ulimits;
+  guest::ProcessRights rights;  // of every command
+  // NAME=value, of its namespaces; of no effect on one that joins another.
+  std::vector<std::string> sysctls;
+  // The text of /etc/hosts, with kAddressMark and kHostnameMark for what is its own. Empty: the
+  // usual. A mount on that path counts before it.
+  std::string hosts;
   std::optional<network::Policy> network;  // nothing: a loopback link and no other
   std::vector<MountSpec> mounts;
   std::vector<guest::SurfacePort> surfaces;  // that listen inside

@@ -33,7 +33,8 @@ void put(wire::Writer& out, const MountSpec& mount) {
   out.boolean(mount.read_only).u64(mount.bytes).text(mount.content);
   out.u32(static_cast<std::uint32_t>(mount.files.size()));
   for (const MountFile& file : mount.files) out.text(file.path).text(file.content).u32(file.mode);
-  out.boolean(mount.changes).u32(mount.group).text(mount.sub_path).u32(mount.mode);
+  out.boolean(mount.changes).u32(mount.group).u8(static_cast<std::uint8_t>(mount.regroup));
+  out.text(mount.sub_path).u32(mount.mode);
 }
 
 std::vector<MountFile> read_files(wire::Reader& in) {
@@ -49,6 +50,13 @@ std::vector<MountFile> read_files(wire::Reader& in) {
     files.push_back(std::move(file));
   }
   return files;
+}
+
+Regroup read_regroup(wire::Reader& in) {
+  const std::uint8_t choice = in.u8();
+  if (choice > static_cast<std::uint8_t>(Regroup::always))
+    fail(Code::invalid, "there is no way {} to give files to a group", choice);
+  return static_cast<Regroup>(choice);
 }
 
 MountSpec read_mount(wire::Reader& in) {
@@ -67,6 +75,7 @@ MountSpec read_mount(wire::Reader& in) {
   mount.files = read_files(in);
   mount.changes = in.boolean();
   mount.group = in.u32();
+  mount.regroup = read_regroup(in);
   mount.sub_path = in.text();
   mount.mode = in.u32();
   return mount;
@@ -147,6 +156,8 @@ void put(wire::Writer& out, const SandboxSpec& spec) {
   out.boolean(spec.ends_with_client);
   put(out, spec.log);
   out.text(spec.hostname).text(spec.joins).texts(spec.sudoers);
+  guest::put(out, spec.rights);
+  out.texts(spec.sysctls).text(spec.hosts);
 }
 
 SandboxSpec read_spec(wire::Reader& in) {
@@ -169,6 +180,9 @@ SandboxSpec read_spec(wire::Reader& in) {
   spec.hostname = in.text();
   spec.joins = in.text();
   spec.sudoers = in.texts();
+  spec.rights = guest::read_process_rights(in);
+  spec.sysctls = in.texts();
+  spec.hosts = in.text();
   return spec;
 }
 

@@ -17,6 +17,7 @@
 #include "linux/mounts.h"
 #include "runtime/disks.h"
 #include "runtime/file_tree.h"
+#include "runtime/volume_groups.h"
 
 namespace hearth::runtime {
 namespace {
@@ -121,14 +122,25 @@ Volumes::Volumes(int folder_fd, std::vector<std::string> host_paths)
   }
 }
 
+// Whoever prepares has said use() for its own already.
+bool Volumes::used_by_others(const std::string& volume, const std::vector<MountSpec>& own) const {
+  const auto count = std::ranges::count_if(own, [&](const MountSpec& mount) {
+    return mount.kind == MountKind::volume && mount.source == volume;
+  });
+  return users_.with([&](const auto& users) {
+    const auto found = users.find(volume);
+    return found != users.end() && found->second > static_cast<unsigned>(count);
+  });
+}
+
 PreparedMounts Volumes::prepare(const std::vector<MountSpec>& mounts, const MountOwner& owner) {
   PreparedMounts prepared;
   for (const MountSpec& mount : mounts) {
-    if (is_resolv_conf(mount)) continue;
+    if (is_etc_text(mount)) continue;
     linux::Fd fd;
     switch (mount.kind) {
       case MountKind::volume:
-        fd = mount_volume(mount, owner);
+        fd = mount_volume(mount, owner, used_by_others(mount.source, mounts));
         break;
       case MountKind::host:
         fd = mount_host(mount, owner);
@@ -156,11 +168,12 @@ PreparedMounts Volumes::prepare(const std::vector<MountSpec>& mounts, const Moun
   return prepared;
 }
 
-linux::Fd Volumes::mount_volume(const MountSpec& mount, const MountOwner& owner) {
+linux::Fd Volumes::mount_volume(const MountSpec& mount, const MountOwner& owner, bool in_use) {
   linux::Fd volume = open_volume(mount);
   linux::Fd place;
   if (!mount.sub_path.empty()) place = make_path_below(volume.get(), mount.sub_path);
   if (mount.mode != 0) open_while_empty(place ? place.get() : volume.get(), mount.mode);
+  regroup(volume.get(), mount.group, mount.regroup, in_use);
   // (Of a disk, which is mounted nowhere, since Linux 6.15.)
   if (place) volume = linux::clone_mount(path_of(place.get()));
   linux::set_mount_idmap(volume.get(), owner.mapping_fd);
@@ -264,11 +277,15 @@ linux::Fd Volumes::mount_host(const MountSpec& mount, const MountOwner& owner) c
 }
 
 linux::Fd Volumes::mount_memory(const MountSpec& mount, const MountOwner& owner) {
+  const bool is_given = mount.regroup != Regroup::never;
   const std::string root = fmt::to_string(owner.ids.first);
-  return linux::make_detached_mount(
-      "tmpfs",
-      {{"size", fmt::to_string(mount.bytes)}, {"mode", "1777"}, {"uid", root}, {"gid", root}},
-      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+  const std::string group = fmt::to_string(owner.ids.first + (is_given ? mount.group : 0));
+  return linux::make_detached_mount("tmpfs",
+                                    {{"size", fmt::to_string(mount.bytes)},
+                                     {"mode", is_given ? "2777" : "1777"},
+                                     {"uid", root},
+                                     {"gid", group}},
+                                    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 }
 
 linux::Fd Volumes::mount_file(const MountSpec& mount, const MountOwner& owner, std::size_t number) {
@@ -289,8 +306,16 @@ linux::Fd Volumes::mount_tree(const MountSpec& mount, const MountOwner& owner, s
   return linux::clone_mount(fmt::format("{}/{}", path_of(owner.folder_fd), name));
 }
 
-bool is_resolv_conf(const MountSpec& mount) {
-  return mount.kind == MountKind::file && mount.target == "/etc/resolv.conf";
+bool is_etc_text(const MountSpec& mount) {
+  return mount.kind == MountKind::file &&
+         (mount.target == "/etc/resolv.conf" || mount.target == "/etc/hosts");
+}
+
+std::optional<std::string> find_etc_text(const std::vector<MountSpec>& mounts,
+                                         std::string_view path) {
+  const auto found = std::ranges::find(mounts, path, &MountSpec::target);
+  if (found == mounts.end()) return std::nullopt;
+  return is_etc_text(*found) ? found->content : "";
 }
 
 std::string find_tree(const std::vector<MountSpec>& mounts, const std::string& target) {
@@ -298,7 +323,7 @@ std::string find_tree(const std::vector<MountSpec>& mounts, const std::string& t
   for (const MountSpec& mount : mounts) {
     if (mount.kind == MountKind::tree && mount.changes && mount.target == target)
       return tree_name(number);
-    if (!is_resolv_conf(mount)) ++number;
+    if (!is_etc_text(mount)) ++number;
   }
   fail(Code::not_found, "nothing that changes is mounted on '{}'", target);
 }

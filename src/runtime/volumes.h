@@ -39,9 +39,9 @@ class Volumes {
   // that host mounts may come from.
   Volumes(int folder_fd, std::vector<std::string> host_paths);
 
-  // Leaves out the file for /etc/resolv.conf, which is written and not mounted: what an image has
-  // there may be a link. Throws Error: invalid (a name, a target, a size), forbidden (a host path),
-  // not_found.
+  // Leaves out files for /etc/hosts and /etc/resolv.conf, which are written and not mounted: what
+  // an image has there may be a link. Throws Error: invalid (a name, a target, a size), forbidden
+  // (a host path), not_found.
   PreparedMounts prepare(const std::vector<MountSpec>& mounts, const MountOwner& owner);
 
   // Sandboxes that use volumes: what is used cannot be removed.
@@ -64,7 +64,8 @@ class Volumes {
   std::optional<File> find_file(const std::string& volume) const;
   void refuse_existing(const std::string& volume) const;
   void create_disk(const std::string& name, std::uint64_t bytes);
-  linux::Fd mount_volume(const MountSpec& mount, const MountOwner& owner);
+  bool used_by_others(const std::string& volume, const std::vector<MountSpec>& own) const;
+  linux::Fd mount_volume(const MountSpec& mount, const MountOwner& owner, bool in_use);
   linux::Fd mount_host(const MountSpec& mount, const MountOwner& owner) const;
   static linux::Fd mount_memory(const MountSpec& mount, const MountOwner& owner);
   static linux::Fd mount_file(const MountSpec& mount, const MountOwner& owner, std::size_t number);
@@ -78,7 +79,12 @@ class Volumes {
   Guarded<std::map<std::string, unsigned>> users_;  // of volumes, how many
 };
 
-bool is_resolv_conf(const MountSpec& mount);
+// Whether it is for /etc/hosts or /etc/resolv.conf, and written there.
+bool is_etc_text(const MountSpec& mount);
+// What is to be written at that path, according to `mounts`: "" where something is mounted there.
+// Nothing: they do not say.
+std::optional<std::string> find_etc_text(const std::vector<MountSpec>& mounts,
+                                         std::string_view path);
 
 // Where prepare() put the files of the changing tree on `target`: the name of a folder in the
 // sandbox's. Throws Error(not_found) when there is none among `mounts`.
