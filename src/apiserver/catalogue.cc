@@ -16,7 +16,7 @@
 namespace hearth::apiserver {
 namespace {
 
-// Subresources beside status and scale; proxy, resize and ephemeralcontainers are not served.
+// Subresources beside status and scale; proxy and resize are not served.
 struct Subresources {
   std::string_view plural;
   std::vector<std::string> names;
@@ -25,7 +25,7 @@ struct Subresources {
 const std::vector<Subresources>& core_subresources() {
   static const std::vector<Subresources> kRows = {
       {"namespaces", {"finalize"}},
-      {"pods", {"attach", "binding", "eviction", "exec", "log", "portforward"}},
+      {"pods", {"attach", "binding", "ephemeralcontainers", "eviction", "exec", "log", "portforward"}},
       {"serviceaccounts", {"token"}},
   };
   return kRows;

@@ -184,8 +184,9 @@ TEST(Catalogue, ServesTheBuiltInKinds) {
   ASSERT_TRUE(pods);
   EXPECT_EQ(pods->list_kind, "PodList");
   EXPECT_EQ(pods->short_names, std::vector<std::string>{"po"});
-  EXPECT_EQ(pods->subresources, (std::vector<std::string>{"attach", "binding", "eviction", "exec",
-                                                          "log", "portforward"}));
+  EXPECT_EQ(pods->subresources,
+            (std::vector<std::string>{"attach", "binding", "ephemeralcontainers", "eviction",
+                                      "exec", "log", "portforward"}));
   EXPECT_TRUE(pods->has_status && pods->built_in && pods->namespaced && pods->schema);
   EXPECT_EQ(pods->strategy, find_strategy("", "v1", "Pod"));
   EXPECT_EQ(catalogue.groups().front().name, "");

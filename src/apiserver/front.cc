@@ -202,7 +202,8 @@ Reply Front::reply(const Call& call) {
   if (sub == "binding" && method == "POST") return bind(call);
   if (sub == "token" && method == "POST") return issue_token(call);
   const bool is_part =
-      (sub == "status" && resource.has_status) || (sub == "finalize" && method == "PUT");
+      (sub == "status" && resource.has_status) || (sub == "finalize" && method == "PUT") ||
+      (sub == "ephemeralcontainers" && resource.store_name == "pods");
   if (!sub.empty() && !is_part) {
     if (!resource.built_in) return page_not_found();
     throw_no_such_resource();

@@ -164,10 +164,16 @@ class PodStrategy : public Strategy {
   std::vector<model::FieldError> validate(const Json& next, const Json* old,
                                           std::string_view subresource) const override {
     Errors errors;
-    if (!subresource.empty()) return {};
+    const bool is_ephemeral = subresource == "ephemeralcontainers";
+    if (!subresource.empty() && !is_ephemeral) return {};
     const JsonObject& spec = as_object(model::find(next, {"spec"}));
     check_pod_spec(errors, spec);
+    check_ephemeral_containers(errors, spec);
     check_pod_context(errors, spec);
+    if (is_ephemeral) {
+      if (old) check_ephemeral_update(errors, spec, as_object(model::find(*old, {"spec"})));
+      return errors.take();
+    }
     if (const JsonArray* late = array_in(spec, "ephemeralContainers");
         !old && late && !late->empty())
       errors.push_back(model::forbidden("spec.ephemeralContainers", "cannot be set on create"));

@@ -11,6 +11,11 @@ void fill_in_pod_spec(JsonObject& spec);
 void check_pod_spec(Errors& errors, const JsonObject& spec);
 // The same for how it runs: users, names, namespaces of the host.
 void check_pod_context(Errors& errors, const JsonObject& spec);
+// kinds_pod_ephemeral.cc. Of specs: what is wrong with them; what may not become of those before;
+// and what of a spec that was sent to pods/NAME/ephemeralcontainers counts.
+void check_ephemeral_containers(Errors& errors, const JsonObject& spec);
+void check_ephemeral_update(Errors& errors, const JsonObject& next, const JsonObject& old);
+void keep_only_ephemeral_containers(JsonObject& next, const JsonObject& old);
 
 const Strategy& pod_strategy();
 const Strategy& service_strategy();

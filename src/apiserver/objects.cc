@@ -9,6 +9,7 @@
 
 #include "apiserver/cluster_ip.h"
 #include "apiserver/kept.h"
+#include "apiserver/kinds_strategies_internal.h"
 #include "apiserver/object_meta.h"
 #include "apiserver/objects_internal.h"
 #include "apiserver/strategy.h"
@@ -76,7 +77,8 @@ bool has_same_intent(const Json& left, const Json& right, Touched touched) {
 // Leaves of `next` only what the subresource is about; everything else is as it was.
 void keep_only_subresource(Json& next, const Json& old, std::string_view subresource,
                            Touched touched) {
-  const std::string_view member = subresource == "finalize" ? "spec" : subresource;
+  const bool is_of_spec = subresource == "finalize" || subresource == "ephemeralcontainers";
+  const std::string_view member = is_of_spec ? "spec" : subresource;
   model::JsonObject& object = next.as_object();
   const model::JsonObject& before = old.get_object();
   std::vector<std::string> added;
@@ -85,6 +87,9 @@ void keep_only_subresource(Json& next, const Json& old, std::string_view subreso
   for (const std::string& name : added) object.erase(name);
   for (const auto& [name, value] : before)
     if (name != member && touched.member(name)) object[name] = value;
+  if (subresource == "ephemeralcontainers")
+    keep_only_ephemeral_containers(model::make_object_at(next, {"spec"}),
+                                   as_object(before.if_contains("spec")));
 }
 
 // The managedFields that a client sent, no longer in the object.

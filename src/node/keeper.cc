@@ -57,6 +57,7 @@ reconcile::Next Keeper::step(const client::Object& seen) {
   const client::Object now = is_behind ? written_ : seen;
   const Json& pod = *now;
   look_at_.reset();
+  welcome_newcomers(pod);
   read_news(pod);
   if (model::is_deleting(pod)) {
     end_pod(pod);
@@ -152,6 +153,14 @@ void Keeper::hear(const Json& pod, const Evicted& news) {
 
 void Keeper::evict(std::string message) {
   mailbox_->post(Evicted{.message = std::move(message)});
+}
+
+// Ephemeral containers come while the pod runs, and never go.
+void Keeper::welcome_newcomers(const Json& pod) {
+  for (Container& container : newcomers_of(pod, known_)) {
+    known_.containers.push_back(std::move(container));
+    work_.emplace_back();
+  }
 }
 
 void Keeper::write_status(const Json& pod) {

@@ -64,6 +64,7 @@ class Keeper {
   void hear(const Json& pod, const Probed& news);
   void hear(const Json& pod, const Hooked& news);
   void hear(const Json& pod, const Evicted& news);
+  void welcome_newcomers(const Json& pod);
   void write_status(const Json& pod);
   void look_at(Time moment);
   bool is_past(Time moment);

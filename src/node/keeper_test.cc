@@ -256,6 +256,29 @@ TEST_F(KeeperTest, WhoIsEvictedLeavesNothing) {
   EXPECT_TRUE(runtime_.list().empty()) << "it stays so";
 }
 
+TEST_F(KeeperTest, AnEphemeralContainerJoinsWhileThePodRuns) {
+  server_.client().patch(
+      client::kPods, "default", "p", client::PatchKind::strategic,
+      apiserver::json(
+          R"({"spec":{"ephemeralContainers":[{"name":"e","image":"host","command":["sleep"]}]}})"),
+      {.subresource = "ephemeralcontainers"});
+  step();
+
+  const Json now = pod();
+  const auto* late = model::array_at(now, {"status", "ephemeralContainerStatuses"});
+  ASSERT_NE(late, nullptr);
+  EXPECT_NE(model::find(late->at(0), {"state", "running"}), nullptr);
+  EXPECT_EQ(container(0).at("ready").as_bool(), true);
+  EXPECT_EQ(condition("Ready"), "True");
+  EXPECT_EQ(runtime_.list().size(), 3U);
+  EXPECT_EQ(sandbox_of(0), ids_[0]);
+
+  // Whoever comes after this one knows it from the status.
+  begin();
+  step();
+  EXPECT_EQ(runtime_.list().size(), 3U);
+}
+
 TEST_F(KeeperTest, APodThatIsNotTakenSaysWhy) {
   server_.client().create(client::kPods, apiserver::json(R"({
       "apiVersion":"v1","kind":"Pod","metadata":{"name":"q","namespace":"default"},

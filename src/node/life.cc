@@ -13,6 +13,7 @@ void add_containers(std::vector<Container>& found, const Json& pod, std::string_
   const auto* specs = model::array_at(pod, {"spec", list});
   if (specs == nullptr) return;
   const bool is_init = list == "initContainers";
+  const bool is_ephemeral = list == "ephemeralContainers";
   for (const Json& spec : *specs) {
     Container container;
     container.name = model::text_at(spec, {"name"});
@@ -20,9 +21,15 @@ void add_containers(std::vector<Container>& found, const Json& pod, std::string_
       const bool stays = model::text_at(spec, {"restartPolicy"}) == "Always";
       container.kind = stays ? Kind::sidecar : Kind::init;
     }
+    if (is_ephemeral) container.kind = Kind::ephemeral;
     container.image = model::text_at(spec, {"image"});
     found.push_back(std::move(container));
   }
+}
+
+std::string_view list_of(Kind kind) {
+  if (kind == Kind::ephemeral) return "ephemeralContainers";
+  return kind == Kind::regular ? "containers" : "initContainers";
 }
 
 bool is_done(const Container& container) {
@@ -111,12 +118,22 @@ std::vector<Container> containers_of(const Json& pod) {
   std::vector<Container> found;
   add_containers(found, pod, "initContainers");
   add_containers(found, pod, "containers");
+  add_containers(found, pod, "ephemeralContainers");
+  return found;
+}
+
+std::vector<Container> newcomers_of(const Json& pod, const Pod& known) {
+  std::vector<Container> found;
+  add_containers(found, pod, "ephemeralContainers");
+  std::erase_if(found, [&](const Container& one) {
+    return std::ranges::find(known.containers, one.name, &Container::name) !=
+           known.containers.end();
+  });
   return found;
 }
 
 const Json& spec_of(const Json& pod, const Container& container) {
-  const auto* specs = model::array_at(
-      pod, {"spec", container.kind == Kind::regular ? "containers" : "initContainers"});
+  const auto* specs = model::array_at(pod, {"spec", list_of(container.kind)});
   if (specs != nullptr) {
     for (const Json& spec : *specs)
       if (model::text_at(spec, {"name"}) == container.name) return spec;
@@ -131,6 +148,7 @@ Duration grace_of(const Json& pod) {
 }
 
 bool restarts(const Json& pod, const Container& container, const Ending& ending) {
+  if (container.kind == Kind::ephemeral) return false;
   if (container.kind == Kind::sidecar || container.is_replaced) return true;
   std::string_view policy = model::text_at(spec_of(pod, container), {"restartPolicy"});
   if (policy.empty()) policy = model::text_at(pod, {"spec", "restartPolicy"});
@@ -150,13 +168,19 @@ std::vector<std::size_t> startable(const Json& pod, const Pod& known) {
   std::vector<std::size_t> found;
   if (known.is_ending) return found;
   const bool is_begun = has_begun(known);  // then only sidecars of the init containers live again
-  for (std::size_t i = 0; i < known.containers.size(); ++i) {
+  const auto first_ephemeral = static_cast<std::size_t>(
+      std::ranges::find(known.containers, Kind::ephemeral, &Container::kind) -
+      known.containers.begin());
+  for (std::size_t i = 0; i < first_ephemeral; ++i) {
     const Container& container = known.containers[i];
     if (is_begun && container.kind == Kind::init) continue;
     if (is_startable(pod, container)) found.push_back(i);
     if (is_begun || container.kind == Kind::regular) continue;
     if (!lets_others_begin(container)) break;
   }
+  // They wait for nobody: somebody wants to see why the others do not get on.
+  for (std::size_t i = first_ephemeral; i < known.containers.size(); ++i)
+    if (is_startable(pod, known.containers[i])) found.push_back(i);
   return found;
 }
 

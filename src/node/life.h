@@ -17,6 +17,7 @@ enum class Kind {
   init,     // ends before the next one begins
   sidecar,  // an init container that stays: restartPolicy Always
   regular,
+  ephemeral,  // came later, to look at the others; lives once, and nothing depends on it
 };
 
 enum class Stage { waiting, running, terminated };
@@ -59,8 +60,9 @@ struct Container {
 inline constexpr std::string_view kEvicted = "Evicted";
 
 struct Pod {
-  std::vector<Container> containers;  // in the order of the spec, init containers first
-  std::string address;                // empty: no sandbox yet
+  std::vector<Container>
+      containers;       // init containers, regular, ephemeral; in the order of the spec
+  std::string address;  // empty: no sandbox yet
   std::string host_address;
   Time started;
   bool is_ending = false;  // nothing is started any more
@@ -72,6 +74,8 @@ struct Pod {
 
 // Of the spec, as a pod that nobody has begun with.
 std::vector<Container> containers_of(const Json& pod);
+// Ephemeral containers that the spec has beyond those that are known.
+std::vector<Container> newcomers_of(const Json& pod, const Pod& known);
 // The container's own spec.
 const Json& spec_of(const Json& pod, const Container& container);
 

@@ -76,6 +76,29 @@ TEST(Life, PausesDoubleUpToFiveMinutes) {
   EXPECT_EQ(pause_before_restart(4'000'000'000), 300s);
 }
 
+TEST(Life, EphemeralContainersLiveOnceAndCountForNothing) {
+  Json pod = pod_with("Always", R"([{"name":"i"}])", R"([{"name":"a"}])");
+  Pod known = known_of(pod);
+  EXPECT_TRUE(newcomers_of(pod, known).empty());
+  pod.at("spec").as_object()["ephemeralContainers"] =
+      model::parse_json(R"([{"name":"e","image":"host"}])").value;
+  const auto newcomers = newcomers_of(pod, known);
+  ASSERT_EQ(newcomers.size(), 1U);
+  EXPECT_EQ(newcomers[0].kind, Kind::ephemeral);
+  known.containers.push_back(newcomers[0]);
+  EXPECT_EQ(&spec_of(pod, known.containers[2]), &pod.at("spec").at("ephemeralContainers").at(0));
+
+  using Indexes = std::vector<std::size_t>;
+  EXPECT_EQ(startable(pod, known), Indexes({0, 2}));  // it waits for nobody
+  run(known.containers[2]);
+  EXPECT_EQ(phase_of(pod, known), "Pending");
+  end(known.containers[0], 0);
+  run(known.containers[1]);
+  end(known.containers[2], 1);
+  EXPECT_EQ(startable(pod, known), Indexes());
+  EXPECT_EQ(phase_of(pod, known), "Running");
+}
+
 TEST(Life, WhoStartsWhen) {
   const Json pod = pod_with("Always", R"([{"name":"i"},{"name":"s","restartPolicy":"Always"}])");
   Pod known = known_of(pod);

@@ -23,6 +23,11 @@ struct Verdict {
   std::string message = {};
 };
 
+std::string_view status_list_of(Kind kind) {
+  if (kind == Kind::ephemeral) return "ephemeralContainerStatuses";
+  return kind == Kind::regular ? "containerStatuses" : "initContainerStatuses";
+}
+
 JsonObject terminated(const Ending& ending) {
   JsonObject state{{"exitCode", ending.exit_code}};
   if (ending.signal != 0) state["signal"] = ending.signal;
@@ -67,7 +72,7 @@ JsonObject container_status(const Json& pod, const Container& container, bool is
   JsonObject status{{"name", container.name}};
   status["state"] = state_of(container, is_initialising);
   status["lastState"] = container.before ? terminated(*container.before) : JsonObject();
-  status["ready"] = is_container_ready(container);
+  status["ready"] = container.kind != Kind::ephemeral && is_container_ready(container);
   status["restartCount"] = container.attempt;
   status["image"] = container.stage == Stage::waiting
                         ? model::text_at(spec_of(pod, container), {"image"})
@@ -77,7 +82,8 @@ JsonObject container_status(const Json& pod, const Container& container, bool is
     status["containerID"] = fmt::format("{}{}", model::kContainerScheme, container.sandbox);
   else if (container.before && !container.before->sandbox.empty())
     status["containerID"] = fmt::format("{}{}", model::kContainerScheme, container.before->sandbox);
-  status["started"] = container.stage == Stage::running && container.is_started;
+  if (container.kind != Kind::ephemeral)
+    status["started"] = container.stage == Stage::running && container.is_started;
   return status;
 }
 
@@ -93,7 +99,7 @@ Verdict initialised(const Pod& known, std::string_view phase) {
   for (const Container& container : known.containers) {
     if (container.kind == Kind::regular) {
       if (container.stage != Stage::waiting || container.before) return {};
-    } else if (!is_initialised(container)) {
+    } else if (container.kind != Kind::ephemeral && !is_initialised(container)) {
       incomplete.push_back(container.name);
     }
   }
@@ -111,7 +117,8 @@ Verdict containers_ready(const Pod& known, std::string_view phase) {
     return {.status = "False", .reason = "Paused", .message = "the pod stands still"};
   std::vector<std::string_view> unready;
   for (const Container& container : known.containers)
-    if (container.kind != Kind::init && !is_container_ready(container))
+    if (container.kind != Kind::init && container.kind != Kind::ephemeral &&
+        !is_container_ready(container))
       unready.push_back(container.name);
   if (unready.empty()) return {};
   return {.status = "False",
@@ -225,9 +232,7 @@ void read_container(Container& container, const Json& status) {
 }
 
 const Json* find_container_status(const Json& pod, const Container& container) {
-  const auto* statuses = model::array_at(
-      pod,
-      {"status", container.kind == Kind::regular ? "containerStatuses" : "initContainerStatuses"});
+  const auto* statuses = model::array_at(pod, {"status", status_list_of(container.kind)});
   if (statuses == nullptr) return nullptr;
   for (const Json& status : *statuses)
     if (model::text_at(status, {"name"}) == container.name) return &status;
@@ -264,12 +269,16 @@ Json make_status(const Json& pod, const Pod& known, Time now) {
   status["startTime"] = format_rfc3339(known.started);
   JsonArray init;
   JsonArray regular;
+  JsonArray ephemeral;
   const bool is_initialising = initialised(known, phase).status != "True";
   for (const Container& container : known.containers) {
-    (container.kind == Kind::regular ? regular : init)
-        .push_back(container_status(pod, container, is_initialising));
+    JsonArray& list = container.kind == Kind::ephemeral ? ephemeral
+                      : container.kind == Kind::regular ? regular
+                                                        : init;
+    list.push_back(container_status(pod, container, is_initialising));
   }
   if (!init.empty()) status["initContainerStatuses"] = std::move(init);
+  if (!ephemeral.empty()) status["ephemeralContainerStatuses"] = std::move(ephemeral);
   // Of a pod that was not taken nothing is said, as nothing has been.
   const bool has_lived = std::ranges::any_of(known.containers, &Container::has_lived);
   if (known.failure.empty() || has_lived) status["containerStatuses"] = std::move(regular);

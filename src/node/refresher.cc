@@ -82,7 +82,7 @@ bool differs(const Json& before, const Json& now, std::string_view member) {
 }
 
 const Json* find_container(const Json& pod, std::string_view name) {
-  for (const std::string_view list : {"containers", "initContainers"})
+  for (const std::string_view list : {"containers", "initContainers", "ephemeralContainers"})
     if (const JsonArray* all = model::array_at(pod, {"spec", list}))
       for (const Json& one : *all)
         if (text_at(one, {"name"}) == name) return &one;
@@ -147,7 +147,8 @@ reconcile::Next Refresher::reconcile(const model::Key& key) {
   if (!seen || model::is_deleting(*seen) || !has_files(*seen)) return reconcile::kWhenChanged;
   const Json& pod = *seen;
   if (is_terminal(text_at(pod, {"status", "phase"}))) return reconcile::kWhenChanged;
-  for (const std::string_view list : {"initContainerStatuses", "containerStatuses"}) {
+  for (const std::string_view list :
+       {"initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"}) {
     const JsonArray* all = model::array_at(pod, {"status", list});
     if (!all) continue;
     for (const Json& status : *all) {
