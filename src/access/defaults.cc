@@ -158,6 +158,8 @@ std::vector<Json> default_roles() {
       part_of("admin", role("system:aggregate-to-admin", admin_rules())),
       part_of("edit", role("system:aggregate-to-edit", edit_rules())),
       part_of("view", role("system:aggregate-to-view", view_rules())),
+      part_of("view", role("system:aggregated-metrics-reader",
+                           {on(kRead, {"metrics.k8s.io"}, {"nodes", "pods"})})),
       role("system:discovery", {paths({"get"}, discovery_paths())}),
       role("system:basic-user", {on({"create"}, {kAuthorization},
                                     {"selfsubjectaccessreviews", "selfsubjectrulesreviews"}),

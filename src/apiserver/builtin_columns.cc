@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "apiserver/usage_metrics.h"
 #include "model/age.h"
 #include "model/quantity.h"
 #include "model/selector.h"
@@ -383,6 +384,12 @@ std::vector<BuiltinColumns> make_all() {
        columns({"Name", "Status", "Roles", "Age", "Version", "|", "Internal-IP", "External-IP",
                 "OS-Image", "Kernel-Version", "Container-Runtime"}),
        node_cells},
+      {"discovery.k8s.io", "EndpointSlice",
+       columns({"Name", "AddressType", "Ports", "Endpoints", "Age"}), endpoint_slice_cells},
+      {kMetricsGroup, "NodeMetrics", columns({"Name", "cpu", "memory", "Window"}),
+       node_metrics_cells},
+      {kMetricsGroup, "PodMetrics", columns({"Name", "cpu", "memory", "Window"}),
+       pod_metrics_cells},
       {"coordination.k8s.io", "Lease", columns({"Name", "Holder", "Age"}), lease_cells},
       {"networking.k8s.io", "NetworkPolicy", columns({"Name", "Pod-Selector", "Age"}),
        policy_cells},

@@ -22,6 +22,8 @@ const BuiltinColumns* find_builtin_columns(std::string_view group, std::string_v
 
 // A pod's; they take more than a line each.
 void pod_cells(const Json& pod, Time now, model::JsonArray& cells);
+// Those of an EndpointSlice; the same.
+void endpoint_slice_cells(const Json& slice, Time now, model::JsonArray& cells);
 
 // The age of the object.
 std::string object_age(const Json& object, Time now);

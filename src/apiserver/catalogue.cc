@@ -9,6 +9,7 @@
 #include "apiserver/digest.h"
 #include "apiserver/kinds_internal.h"
 #include "apiserver/strategy.h"
+#include "apiserver/usage_metrics.h"
 #include "base/error.h"
 #include "model/conversion.h"
 #include "schema/builtin.h"
@@ -25,7 +26,8 @@ struct Subresources {
 const std::vector<Subresources>& core_subresources() {
   static const std::vector<Subresources> kRows = {
       {"namespaces", {"finalize"}},
-      {"pods", {"attach", "binding", "ephemeralcontainers", "eviction", "exec", "log", "portforward"}},
+      {"pods",
+       {"attach", "binding", "ephemeralcontainers", "eviction", "exec", "log", "portforward"}},
       {"serviceaccounts", {"token"}},
   };
   return kRows;
@@ -173,9 +175,11 @@ std::string description_of(const Resource& resource) {
 
 }  // namespace
 
-Catalogue::Catalogue(const std::vector<Json>& crds, const Catalogue* previous) {
+Catalogue::Catalogue(const std::vector<Json>& crds, const Catalogue* previous, bool measures) {
   add_builtin_kinds();
   add_reviews();
+  if (measures)
+    for (Resource& resource : metrics_resources()) add(std::move(resource));
   std::vector<const Json*> sorted;
   sorted.reserve(crds.size());
   for (const Json& crd : crds) sorted.push_back(&crd);
@@ -293,7 +297,7 @@ void Catalogue::find_stored() {
   for (const Group& group : groups_)
     for (const Version& version : group.versions)
       for (const ResourcePtr& resource : version.resources) {
-        if (resource->create_only) continue;
+        if (resource->create_only || resource->measured) continue;
         const auto [place, is_new] = by_name.emplace(resource->store_name, resource);
         if (!is_new && resource->group == place->second->group &&
             resource->version == resource->storage_version)

@@ -27,8 +27,10 @@ class Catalogue {
 
   // `crds` are CustomResourceDefinition objects; those that are not established, whose names clash
   // with others or whose schema does not parse are left out (their conditions say so: see crds.h).
-  // `previous` spares reading schemas again that did not change.
-  explicit Catalogue(const std::vector<Json>& crds, const Catalogue* previous = nullptr);
+  // `previous` spares reading schemas again that did not change. `measures`: metrics.k8s.io is
+  // served.
+  explicit Catalogue(const std::vector<Json>& crds, const Catalogue* previous = nullptr,
+                     bool measures = false);
 
   // Null for what is not served.
   ResourcePtr find(std::string_view group, std::string_view version, std::string_view plural) const;

@@ -138,6 +138,7 @@ Json aggregated_group(const Catalogue::Group& group) {
 std::vector<std::string> verbs_of(const Resource& resource) {
   // Reviews are answered, not kept.
   if (resource.create_only) return {"create"};
+  if (resource.measured) return {"get", "list"};
   if (resource.built_in && resource.group.empty() && resource.plural == "namespaces")
     return {"create", "delete", "get", "list", "patch", "update", "watch"};
   return {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"};

@@ -170,6 +170,7 @@ http::Response Front::answer(const Call& call) noexcept {
 
 bool Front::may_block(const Call& call) const {
   if (call.request.method != "GET" && call.request.method != "HEAD") return true;
+  if (call.resource && call.resource->measured) return true;
   // A list as of a revision that is still to come waits for it.
   return call.query.has("resourceVersion");
 }
@@ -197,13 +198,14 @@ Reply Front::reply(const Call& call) {
     if (method != "POST" || !call.path->name.empty()) model::throw_method_not_allowed();
     return review(call);
   }
+  if (resource.measured) return measure(call);
   if (sub == "scale" && resource.scale) return scale(call);
   if (sub == "eviction" && method == "POST") return evict(call);
   if (sub == "binding" && method == "POST") return bind(call);
   if (sub == "token" && method == "POST") return issue_token(call);
-  const bool is_part =
-      (sub == "status" && resource.has_status) || (sub == "finalize" && method == "PUT") ||
-      (sub == "ephemeralcontainers" && resource.store_name == "pods");
+  const bool is_part = (sub == "status" && resource.has_status) ||
+                       (sub == "finalize" && method == "PUT") ||
+                       (sub == "ephemeralcontainers" && resource.store_name == "pods");
   if (!sub.empty() && !is_part) {
     if (!resource.built_in) return page_not_found();
     throw_no_such_resource();

@@ -21,6 +21,7 @@
 #include "apiserver/query.h"
 #include "apiserver/table.h"
 #include "http/http.h"
+#include "remote/usage.h"
 
 namespace hearth::apiserver {
 
@@ -53,7 +54,8 @@ class Front {
     std::function<std::shared_ptr<const OpenApi>()> open_api;  // of that catalogue
     // Called after a CustomResourceDefinition was written.
     std::function<void()> definitions_changed;
-    std::string address;  // HOST:PORT, for clients that ask
+    std::string address;                // HOST:PORT, for clients that ask
+    remote::MeasureUsage measure = {};  // where the catalogue has metrics.k8s.io
   };
   explicit Front(Parts parts) : parts_(std::move(parts)) {}
 
@@ -101,6 +103,7 @@ class Front {
   Written patch(const Call& call);
   http::Response remove(const Call& call);
   http::Response remove_collection(const Call& call);
+  http::Response measure(const Call& call) const;  // front_measures.cc
   http::Response scale(const Call& call);
   http::Response evict(const Call& call);
   http::Response bind(const Call& call);

@@ -49,6 +49,8 @@ struct Resource {
   bool built_in = false;
   // Only POST, and nothing is kept: the access reviews.
   bool create_only = false;
+  // Only GET, and nothing is kept: metrics.k8s.io (usage_metrics.h).
+  bool measured = false;
 
   bool has_status = false;
   std::optional<ScalePaths> scale;

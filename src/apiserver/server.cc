@@ -45,9 +45,9 @@ struct Served {
 };
 
 // `previous`: what is the same is taken over.
-Served make_served(const std::vector<Json>& definitions, const Catalogue* previous) {
+Served make_served(const std::vector<Json>& definitions, const Catalogue* previous, bool measures) {
   Served served;
-  served.catalogue = std::make_shared<const Catalogue>(definitions, previous);
+  served.catalogue = std::make_shared<const Catalogue>(definitions, previous, measures);
   served.open_api = std::make_shared<const OpenApi>(
       served.catalogue->groups(), served.catalogue->digest(), schema::object_meta());
   return served;
@@ -82,7 +82,7 @@ struct Server::State {
       : options(std::move(given)),
         folder(options.state_dir + "/kube"),
         store(prepare_store(folder)),
-        served(make_served({}, nullptr)),
+        served(make_served({}, nullptr, static_cast<bool>(options.measure))),
         objects(store, clock, [this] { return current(); }),
         gate(store, {options.state_dir, server_names(options), options.admin_token}, clock),
         housekeeper(store, objects, [this] { return current(); }, clock,
@@ -96,7 +96,8 @@ struct Server::State {
                .open_api =
                    [this] { return served.with([](const Served& now) { return now.open_api; }); },
                .definitions_changed = [this] { read_definitions(); },
-               .address = {}}),
+               .address = {},
+               .measure = options.measure}),
         local(front, gate.admin()),
         workers(options.workers, kMostWaitingWrites),
         backups(store, folder) {}
@@ -128,7 +129,7 @@ struct Server::State {
     for (const store::ObjectPtr& object : store.list(query).objects)
       definitions.push_back(model::parse_json(object->text).value);
     for (std::size_t at = 0; at < definitions.size(); ++at) settle(definitions, at, "");
-    Served next = make_served(definitions, current().get());
+    Served next = make_served(definitions, current().get(), static_cast<bool>(options.measure));
     for (std::size_t at = 0; at < definitions.size(); ++at)
       if (const auto problem = next.catalogue->problems().find(name_of(definitions[at]));
           problem != next.catalogue->problems().end())
@@ -169,7 +170,7 @@ struct Server::State {
         // Only thrown as long as nothing was answered.
         refusal = Front::refuse(failure, call->is_pretty);
       }
-    } else if (!refusal && call->is_watch && call->resource) {
+    } else if (!refusal && call->is_watch && call->resource && !call->resource->measured) {
       co_await serve_watch(front, *call, stream);
     } else if (!refusal && request.path == kBackupPath && request.method == "GET") {
       linux::Fd copy;

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "client/client.h"
 #include "remote/backend.h"
+#include "remote/usage.h"
 
 namespace hearth::apiserver {
 
@@ -29,6 +30,7 @@ struct ServerOptions {
   std::vector<std::string> names;  // others that clients may call this machine
   // Where pods run; null: nowhere. Must outlive the server.
   remote::Backend* backend = nullptr;
+  remote::MeasureUsage measure = {};  // none: there is no metrics.k8s.io
   unsigned io_threads = 2;
   unsigned workers = 16;
 };

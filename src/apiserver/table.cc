@@ -97,7 +97,9 @@ RowObject parse_row_object(std::string_view text) {
 
 TablePrinter::TablePrinter(const Resource& resource)
     : resource_(resource),
-      builtin_(resource.built_in ? find_builtin_columns(resource.group, resource.kind) : nullptr) {
+      builtin_(resource.built_in || resource.measured
+                   ? find_builtin_columns(resource.group, resource.kind)
+                   : nullptr) {
   if (builtin_) return;
   columns_ = resource.columns.empty() ? usual_columns(resource) : resource.columns;
   for (const Column& column : columns_) {

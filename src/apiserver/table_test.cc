@@ -236,6 +236,13 @@ TEST(TableTest, TheOtherKinds) {
             pod(R"("roleRef":{"kind":"Role","name":"r"},"subjects":[{"kind":"User","name":"u"},
       {"kind":"Group","name":"g"},{"kind":"ServiceAccount","namespace":"n","name":"s"}])")),
       R"(["p","Role/r","66s","u","g","n/s"])");
+  EXPECT_EQ(cells(built_in("discovery.k8s.io", "EndpointSlice"),
+                  pod(R"("addressType":"IPv4","ports":[{"port":80},{"name":"any"},{},{"port":9}],
+                      "endpoints":[{"addresses":["1.1.1.1","1.1.1.2"]},{"addresses":["1.1.1.3"]},
+                      {"addresses":["1.1.1.4","1.1.1.5"]}])")),
+            R"(["p","IPv4","80,any,* + 1 more...","1.1.1.1,1.1.1.2,1.1.1.3 + 2 more...","66s"])");
+  EXPECT_EQ(cells(built_in("discovery.k8s.io", "EndpointSlice"), pod(R"("addressType":"IPv4")")),
+            R"(["p","IPv4","<unset>","<unset>","66s"])");
   EXPECT_EQ(cells(built_in("storage.k8s.io", "StorageClass"), pod(R"("provisioner":"x")")),
             R"(["p","x","Delete","Immediate",false,"66s"])");
   EXPECT_EQ(

@@ -19,7 +19,9 @@
 #include "model/front_door.h"
 #include "net/workers.h"
 #include "node/agent.h"
+#include "node/meter.h"
 #include "node/runtime_backend.h"
+#include "node/runtime_pool.h"
 #include "pool/reach.h"
 #include "runtime/spec.h"
 #include "tenants/sandbox_tokens.h"
@@ -30,7 +32,8 @@ namespace {
 // Commands that are being started at the same time: a guest that is slow holds one up.
 constexpr unsigned kStarters = 8;
 
-apiserver::ServerOptions make_options(KubeEndpointOptions& options, remote::Backend* backend) {
+apiserver::ServerOptions make_options(KubeEndpointOptions& options, remote::Backend* backend,
+                                      remote::MeasureUsage measure) {
   apiserver::ServerOptions made;
   made.state_dir = options.state_dir + "/" + kEngineFolder;
   made.address = options.listening.address;
@@ -38,6 +41,7 @@ apiserver::ServerOptions make_options(KubeEndpointOptions& options, remote::Back
   made.admin_token = options.token;
   if (options.listen != made.address) made.names.push_back(options.listen);
   made.backend = backend;
+  made.measure = std::move(measure);
   return made;
 }
 
@@ -98,7 +102,13 @@ struct KubeEndpoint::State {
       workers.emplace(kStarters);
       backend.emplace(options.state_dir, *workers);
     }
-    server.emplace(make_options(options, backend ? &*backend : nullptr));
+    remote::MeasureUsage measure;
+    if (options.has_sandboxes) {
+      runtime.emplace(options.state_dir);
+      meter.emplace(*runtime, clock, node_name_or_host(options.node_name));
+      measure = [this] { return meter->measure(); };
+    }
+    server.emplace(make_options(options, backend ? &*backend : nullptr, std::move(measure)));
     server->start();
     if (!options.has_sandboxes) return;
     node::AgentOptions agent_options = make_agent_options(options);
@@ -146,6 +156,8 @@ struct KubeEndpoint::State {
 
   std::optional<net::Workers> workers;
   std::optional<node::RuntimeBackend> backend;
+  std::optional<node::RuntimePool> runtime;  // of the meter
+  std::optional<node::Meter> meter;
   std::optional<apiserver::Server> server;
   std::optional<node::Agent> agent;
   std::optional<controllers::Fleet> fleet;

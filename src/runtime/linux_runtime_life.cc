@@ -65,7 +65,7 @@ void LinuxRuntime::handle_end(const std::string& id) {
   try {
     if (!entry->pidfd.wait_for_end(Deadline::after(0s))) return;
     entry->state = State::exited;
-    log::warning("sandbox ended by itself", {{"id", id}});
+    log::info("sandbox ended by itself", {{"id", id}});
   } catch (const Error& error) {
     log::error("a sandbox seemed to end by itself", {{"id", id}, {"error", error.what()}});
   }
