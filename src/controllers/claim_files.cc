@@ -54,7 +54,6 @@ void check_file_path(std::string_view path) {
 void add_files(const Json& claim, Json& pod) {
   const JsonArray* files = model::array_at(claim, {"spec", "files"});
   if (!files || files->empty()) return;
-  JsonObject& spec = model::make_object_at(pod, {"spec"});
   for (std::size_t i = 0; i < files->size(); ++i) {
     const Json& file = (*files)[i];
     check_file_path(text_at(file, {"path"}));
@@ -66,7 +65,7 @@ void add_files(const Json& claim, Json& pod) {
       model::make_object_at(pod, {"metadata", "annotations"})[annotation] =
           text_at(file, {"content"});
     volume["name"] = name;
-    make_array(spec, "volumes").push_back(std::move(volume));
+    make_array(model::make_object_at(pod, {"spec"}), "volumes").push_back(std::move(volume));
     Json* container = find_container(pod.get_object()["spec"], {});
     if (!container) fail(Code::invalid, "the template has no container");
     make_array(container->get_object(), "volumeMounts")
