@@ -9,6 +9,7 @@ import signal
 import struct
 import subprocess
 import termios
+import time
 import unittest
 
 from hearth import HEARTH, Engine, is_alive, need_root, wait_until
@@ -134,10 +135,11 @@ class Logs(unittest.TestCase):
         first, second = self.attach(box), self.attach("--no-stdin", box)
         # Whoever is not there yet sees nothing of what was before: it is said again until both have heard it.
         said = 0
-        while len(select.select([first.stdout, second.stdout], [], [], 0.1)[0]) < 2:
+        while len(select.select([first.stdout, second.stdout], [], [], 0)[0]) < 2:
             self.assertLess(said, 300, "nobody hears")
             first.stdin.write("one\n")
             said += 1
+            time.sleep(0.1)
         first.stdin.close()  # its end is not the command's
         self.assertIsNone(first.poll())
         third = self.attach(box)
