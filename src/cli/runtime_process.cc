@@ -23,10 +23,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Reading all of /usr takes a second; a machine under load takes several.
-constexpr Duration kStartPatience = 60s;
-// Somebody may have to find the password first.
-constexpr Duration kSudoPatience = 180s;
+// Reading all of /usr and making the files of image `host` takes a second; a machine under load
+// takes several, and an ext4 without a journal that has just lost very many files a minute. With
+// sudo, somebody may have to find the password first.
+constexpr Duration kStartPatience = 180s;
 // From its last answer to the end of its process.
 constexpr Duration kEndPatience = 10s;
 
@@ -116,8 +116,7 @@ void start_runtime(const RuntimeWanted& wanted) {
     fail(Code::unavailable, "hearth-runtime cannot be run ({}); it belongs beside hearth: {}",
          errno_text(error), by_hand);
 
-  switch (
-      wait_ready(pipe.read.get(), Deadline::after(through_sudo ? kSudoPatience : kStartPatience))) {
+  switch (wait_ready(pipe.read.get(), Deadline::after(kStartPatience))) {
     case Readiness::ready:
       return;
     case Readiness::ended:

@@ -16,6 +16,8 @@ import unittest
 BIN = pathlib.Path(os.environ.get("HEARTH_BIN", pathlib.Path(__file__).resolve().parents[2] / "build/bin"))
 HEARTH = str(BIN / "hearth")
 SECONDS = 60  # for what takes a moment, on a machine that is busy or stands still for a while
+# What `hearth up` itself waits for its runtime, and a little more.
+START_SECONDS = 200
 EPHEMERAL = pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
@@ -64,7 +66,7 @@ class Engine:
         self.process = subprocess.Popen([HEARTH, "up", "--state-dir", self.state_dir, *ports, *extra],
                                         stdout=self.output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
         try:
-            wait_until(lambda: self.is_ready() or self.process.poll() is not None, 2 * SECONDS, "ready")
+            wait_until(lambda: self.is_ready() or self.process.poll() is not None, START_SECONDS, "ready")
         except AssertionError:
             self.remove()  # nobody else will: whoever asked for it gets no engine
             raise
