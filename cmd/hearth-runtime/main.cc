@@ -230,13 +230,15 @@ void run(const Options& options) {
   const linux::Fd lock = lock_folder(folder.get());
   const std::string tag = tag_of(folder.get());
 
-  // Cgroups are opened first: their mounts are not kept.
+  // Before anything of ours is there: a folder that is gone may have had this inode, and so our
+  // tag.
+  const std::string memory_path = find_memory(state_dir + "/runtime");
+  sweep_others(memory_path);
+  // Cgroups are opened before mounts are out of sight: theirs are not kept.
   linux::CgroupTree cgroups = linux::CgroupTree::open("hearth/" + tag);
   // Of a start that fails nothing stays; a tree with sandboxes in it refuses to go.
   linux::CgroupTree same_cgroups = linux::CgroupTree::open("hearth/" + tag);
   OnFailure close_corner([&] { same_cgroups.remove_tree(); });
-  const std::string memory_path = find_memory(state_dir + "/runtime");
-  sweep_others(memory_path);
   std::vector<std::string> kept = {"/proc",   "/sys",      "/dev",  "/usr",
                                    state_dir, memory_path, programs};
   kept.insert(kept.end(), options.host_paths.begin(), options.host_paths.end());

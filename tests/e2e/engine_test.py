@@ -166,6 +166,33 @@ class EngineTest(unittest.TestCase):
         other.end()
         self.expect_host_as_before()
 
+    def test_a_folder_that_got_the_inode_of_one_that_is_gone_has_an_engine_of_its_own(self):
+        self.make_one()
+        tag = self.tag_of(self.engine.state_dir)
+        (note,) = [path for path in (pathlib.Path(place, "hearth", tag, "home") for place in ("/run", "/dev/shm")) if path.is_file()]
+        self.kill_all_but_sandboxes()
+        shutil.rmtree(self.engine.state_dir)
+        # What the kernel does when it pleases: another folder has the name by which the dead one is known.
+        text = note.read_bytes()
+        other = Engine().start("--warm", "0")
+        self.addCleanup(other.remove)
+        other.end()
+        twin = note.parent.with_name(self.tag_of(other.state_dir))
+        twin.parent.mkdir(0o700, exist_ok=True)
+        twin.mkdir(0o700)
+        (twin / "home").write_bytes(text)
+        other.start("--warm", "0")
+        result = other.hearth("run", "--", "echo", "alive")
+        self.assertEqual((result.stdout, result.stderr), ("alive\n", ""))
+        other.end()
+        self.expect_host_as_before()
+
+    @staticmethod
+    def tag_of(state_dir):
+        """By which a runtime calls what it makes on the machine."""
+        status = os.stat(f"{state_dir}/runtime")
+        return f"{status.st_dev:x}-{status.st_ino:x}"
+
     def test_a_state_folder_that_was_moved_is_not_gone(self):
         pid = self.make_one()
         self.kill_all_but_sandboxes()
