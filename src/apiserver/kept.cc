@@ -14,9 +14,6 @@
 namespace hearth::apiserver {
 namespace {
 
-// What a thread keeps of the memory in which it renders.
-constexpr std::size_t kMostRoom = 256 << 10;
-
 // What a kept text of this kind begins with.
 std::string head_of(std::string_view kind, std::string_view api_version) {
   return fmt::format(R"({{"kind":{},"apiVersion":{},)", json_quote(kind), json_quote(api_version));
@@ -139,8 +136,8 @@ std::shared_ptr<const Tree> shown_tree(const store::Object& object, const Resour
 KeptText render_kept(const Json& object, const patch::Owners& owners) {
   // It grows once in the life of a thread; what is kept has no room to spare.
   static thread_local std::string text;
-  if (text.capacity() > kMostRoom) text = {};
-  text = head_of(model::text_at(object, {"kind"}), model::text_at(object, {"apiVersion"}));
+  model::empty_room(text);
+  text += head_of(model::text_at(object, {"kind"}), model::text_at(object, {"apiVersion"}));
   text += R"("metadata":{"resourceVersion":")";
   const std::size_t hole = text.size();
   text += '"';

@@ -43,6 +43,12 @@ void settle(Json& value, std::size_t depth) {
 
 }  // namespace
 
+void empty_room(std::string& room) {
+  constexpr std::size_t kMost = 256 << 10;
+  if (room.capacity() > kMost) room = {};
+  room.clear();
+}
+
 Json checked_copy(const Json& value, Storage storage) {
   Json copy(value, std::move(storage));
   settle(copy, 1);

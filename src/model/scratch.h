@@ -46,6 +46,10 @@ Json read_json(std::string_view text, Storage storage);
 // JSON, nesting that is too deep.
 Json checked_copy(const Json& value, Storage storage);
 
+// For memory that a thread renders in again and again: empties it, and lets go of it if it has
+// become large.
+void empty_room(std::string& room);
+
 // As to_text(), behind what is there.
 void append_text(std::string& out, const Json& value);
 // The same of a string.

@@ -57,7 +57,7 @@ void append_member(std::string& out, std::string_view name, std::string_view val
 OwnedFields::OwnedFields(FieldSet fields) : set(std::move(fields)) {
   // It grows once in the life of a thread; what is kept has no room to spare.
   static thread_local std::string room;
-  room.clear();
+  model::empty_room(room);
   append_text(room, set);
   text = room;
 }
