@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/error.h"
@@ -12,8 +13,8 @@ namespace hearth::store {
 
 // One writer, on its own stack: there until its batch is done.
 struct Store::Turn {
-  Write* write = nullptr;
-  Outcome outcome = {};
+  std::span<Write> writes;  // all or none
+  std::span<Outcome> outcomes;
   std::optional<Error> error = {};
 };
 

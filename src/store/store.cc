@@ -88,14 +88,33 @@ Store::~Store() = default;
 
 Outcome Store::write(Write write) {
   check(write);
-  Turn mine{.write = &write};
+  Outcome outcome;
+  Turn mine{.writes = {&write, 1}, .outcomes = {&outcome, 1}};
+  take(mine);
+  return outcome;
+}
+
+std::vector<Outcome> Store::write_together(std::vector<Write> writes) {
+  for (std::size_t i = 0; i < writes.size(); ++i) {
+    check(writes[i]);
+    for (std::size_t other = 0; other < i; ++other)
+      if (writes[i].key == writes[other].key)
+        fail(Code::invalid, "two writes of '{}' cannot be kept together", writes[i].key.name);
+  }
+  std::vector<Outcome> outcomes(writes.size());
+  if (writes.empty()) return outcomes;
+  Turn mine{.writes = writes, .outcomes = outcomes};
+  take(mine);
+  return outcomes;
+}
+
+void Store::take(Turn& mine) {
   const auto [batch, is_first] = join(mine);
   if (is_first)
     lead(batch);
   else
     batch->done.wait();
   if (mine.error) throw Error(*mine.error);
-  return std::move(mine.outcome);
 }
 
 std::pair<std::shared_ptr<Store::Batch>, bool> Store::join(Turn& mine) {
@@ -105,7 +124,7 @@ std::pair<std::shared_ptr<Store::Batch>, bool> Store::join(Turn& mine) {
   if (is_full) open_->complete.open();
   if (!open_ || is_full) open_ = std::make_shared<Batch>();
   open_->turns.push_back(&mine);
-  open_->bytes += mine.write->text.size();
+  for (const Write& write : mine.writes) open_->bytes += write.text.size();
   if (open_->turns.size() == open_->expected) open_->complete.open();
   return {open_, open_->turns.size() == 1};
 }
@@ -148,7 +167,10 @@ void Store::commit(const std::vector<Turn*>& turns) {
     const std::vector<ChangePtr> changes = stage(turns);
     if (changes.empty()) return;
     const bool sync = std::ranges::any_of(turns, [](const Turn* turn) {
-      return turn->outcome.kept && turn->write->durability == Durability::power;
+      return turn->outcomes.front().kept &&
+             std::ranges::any_of(turn->writes, [](const Write& write) {
+               return write.durability == Durability::power;
+             });
     });
     std::vector<Revision> garbage;
     if (garbage_.size() >= kLeastGarbage) {
@@ -174,18 +196,22 @@ std::vector<ChangePtr> Store::stage(const std::vector<Turn*>& turns) const {
   std::map<Key, ObjectPtr> made;  // null: removed
   Revision revision = state_->revision();
   for (Turn* turn : turns) {
-    Write& write = *turn->write;
-    const auto earlier = made.find(write.key);
-    ObjectPtr there = earlier == made.end() ? state_->find(write.key) : earlier->second;
-    turn->outcome.kept = (there ? there->revision : 0) == write.expected;
-    if (!turn->outcome.kept) {
-      turn->outcome.object = std::move(there);
-      continue;
+    bool is_kept = true;
+    for (std::size_t i = 0; i < turn->writes.size(); ++i) {
+      const Write& write = turn->writes[i];
+      const auto earlier = made.find(write.key);
+      ObjectPtr& there = turn->outcomes[i].object;
+      there = earlier == made.end() ? state_->find(write.key) : earlier->second;
+      is_kept = is_kept && (there ? there->revision : 0) == write.expected;
     }
-    const ChangePtr change = make_change(write, std::move(there), ++revision);
-    if (turns.size() > 1) made[change->object->key] = write.remove ? nullptr : change->object;
-    turn->outcome.object = change->object;
-    changes.push_back(change);
+    for (std::size_t i = 0; is_kept && i < turn->writes.size(); ++i) {
+      Write& write = turn->writes[i];
+      Outcome& outcome = turn->outcomes[i];
+      const ChangePtr change = make_change(write, std::move(outcome.object), ++revision);
+      if (turns.size() > 1) made[change->object->key] = write.remove ? nullptr : change->object;
+      outcome = {.kept = true, .object = change->object};
+      changes.push_back(change);
+    }
   }
   return changes;
 }

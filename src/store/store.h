@@ -101,6 +101,9 @@ class Store {
   // hole outside the text, a text that is too long), exhausted (no room on the disk) or internal
   // (the disk fails). Then nothing was written, and later writes may succeed.
   Outcome write(Write write);
+  // All of them are kept or none, with revisions that follow each other and nothing between them.
+  // Each must be of another object. Outcomes are in the order of the writes.
+  std::vector<Outcome> write_together(std::vector<Write> writes);
 
   ObjectPtr find(const Key& key) const;  // null: there is none
   Snapshot list(const ListQuery& query) const;
@@ -126,6 +129,7 @@ class Store {
   struct Batch;
 
   void load(LogFile& file, State& state);
+  void take(Turn& mine);
   // And whether it is this one's to lead.
   std::pair<std::shared_ptr<Batch>, bool> join(Turn& mine);
   void lead(const std::shared_ptr<Batch>& batch);

@@ -52,10 +52,28 @@ void write_for_ever(Store& store, int thread, int pipe_fd) {
   }
 }
 
+// Changes two objects of its own together, over and over.
+void write_pairs_for_ever(Store& store, int thread, int pipe_fd) {
+  for (int i = 0;; ++i) {
+    std::vector<Write> pair(2);
+    for (int number = 0; number < 2; ++number) {
+      const ObjectPtr there = store.find(key_of(thread, number));
+      pair[number].key = key_of(thread, number);
+      pair[number].expected = there ? there->revision : 0;
+      pair[number].text = std::to_string(i);
+    }
+    const auto outcomes = store.write_together(std::move(pair));
+    if (!outcomes[0].kept || !outcomes[1].kept) ::_exit(3);
+    const Acknowledged told{thread, 1, outcomes[1].object->revision, false};
+    if (::write(pipe_fd, &told, sizeof told) != sizeof told) ::_exit(4);
+  }
+}
+
 class CrashTest : public StoreTest {
  protected:
   // Everything that was acknowledged by a process that was killed after about `count` of them.
-  std::vector<Acknowledged> run_and_kill(const Options& options, std::size_t count) {
+  std::vector<Acknowledged> run_and_kill(const Options& options, std::size_t count,
+                                         void (*write)(Store&, int, int) = write_for_ever) {
     linux::Pipe pipe = linux::make_pipe();
     const pid_t child = ::fork();
     if (child == 0) {
@@ -63,7 +81,7 @@ class CrashTest : public StoreTest {
         Store store(options);
         std::vector<std::thread> threads;
         for (int t = 0; t < kThreads; ++t) {
-          threads.emplace_back([&, t] { write_for_ever(store, t, pipe.write.get()); });
+          threads.emplace_back([&, t] { write(store, t, pipe.write.get()); });
         }
         for (std::thread& thread : threads) thread.join();
       } catch (...) {
@@ -118,6 +136,20 @@ TEST_F(CrashTest, WatchesGoOnWithoutGapsOrRepeats) {
     for (const auto& [key, text] : model) {
       const ObjectPtr object = store.find(key);
       EXPECT_EQ(object ? object->text : "", text);
+    }
+  }
+}
+
+TEST_F(CrashTest, WhatIsKeptTogetherIsLostTogether) {
+  for (int round = 0; round < 6; ++round) {
+    const auto told = run_and_kill(options(), 1 + random_() % 300, write_pairs_for_ever);
+    Store store(options());
+    for (const Acknowledged& one : told) EXPECT_GE(store.revision(), one.revision);
+    for (int thread = 0; thread < kThreads; ++thread) {
+      const ObjectPtr left = store.find(key_of(thread, 0));
+      const ObjectPtr right = store.find(key_of(thread, 1));
+      ASSERT_EQ(left == nullptr, right == nullptr);
+      if (left) EXPECT_EQ(left->text, right->text);
     }
   }
 }

@@ -98,6 +98,59 @@ TEST_F(StoreTest, AWriteThatIsRefusedSettlesNothing) {
   EXPECT_EQ(companion->at, 0u);
 }
 
+TEST_F(StoreTest, KeepsWritesTogetherOrNone) {
+  Store store(options());
+  put(store, pod("there"), "one");
+  const auto together = [&](Revision seen) {
+    return store.write_together({{.key = pod("there"), .expected = seen, .text = "two"},
+                                 {.key = pod("new"), .text = "made"}});
+  };
+
+  const std::vector<Outcome> refused = together(1);
+  EXPECT_FALSE(refused[0].kept || refused[1].kept);
+  EXPECT_EQ(refused[0].object->text, "one");
+  EXPECT_EQ(refused[1].object, nullptr);
+  EXPECT_EQ(store.find(pod("new")), nullptr);
+  EXPECT_EQ(store.revision(), 2u);
+
+  const std::vector<Outcome> kept = together(2);
+  EXPECT_TRUE(kept[0].kept && kept[1].kept);
+  EXPECT_EQ(kept[0].object->revision, 3u);
+  EXPECT_EQ(kept[1].object->revision, 4u);
+  EXPECT_EQ(store.find(pod("there"))->text, "two");
+  EXPECT_EQ(store.find(pod("new")), kept[1].object);
+}
+
+TEST_F(StoreTest, WritesOfOneObjectCannotBeKeptTogether) {
+  Store store(options());
+  const Error error = error_of([&] {
+    store.write_together({{.key = pod("a"), .text = "one"}, {.key = pod("a"), .text = "two"}});
+  });
+  EXPECT_EQ(error.code(), Code::invalid);
+  EXPECT_TRUE(store.write_together({}).empty());
+  EXPECT_EQ(store.revision(), kFirstRevision);
+}
+
+TEST_F(StoreTest, NobodyComesBetweenWritesThatAreKeptTogether) {
+  Store store(options());
+  constexpr int kPairs = 50;
+  constexpr int kWriters = 4;
+  std::vector<std::jthread> writers;
+  std::atomic<int> torn = 0;
+  for (int writer = 0; writer < kWriters; ++writer)
+    writers.emplace_back([&, writer] {
+      for (int i = 0; i < kPairs; ++i) {
+        const std::string name = std::to_string(writer) + "-" + std::to_string(i);
+        const auto kept = store.write_together(
+            {{.key = pod(name), .text = "left"}, {.key = pod(name, "other"), .text = "right"}});
+        if (!kept[0].kept || kept[1].object->revision != kept[0].object->revision + 1) ++torn;
+      }
+    });
+  writers.clear();
+  EXPECT_EQ(torn, 0);
+  EXPECT_EQ(store.revision(), kFirstRevision + 2u * kPairs * kWriters);
+}
+
 TEST_F(StoreTest, RefusesWritesThatMakeNoSense) {
   Store store(options());
   const auto code = [&](Write write) {
