@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/thread_name.h"
+#include "base/thread_rank.h"
 #include "client/backoff_internal.h"
 #include "model/selector.h"
 
@@ -167,6 +168,7 @@ std::vector<Object> WatchCache::find_by_index(std::string_view index,
 
 void WatchCache::run(const std::stop_token& stop) {
   name_thread("watch " + resource_.plural);
+  step_back();  // who has just written is to be answered first
   Round round;
   Backoff backoff(options_.first_pause, options_.most_pause);
   while (!stop.stop_requested()) {

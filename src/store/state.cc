@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <ranges>
 
 #include "base/error.h"
 #include "store/state_internal.h"
@@ -135,7 +136,9 @@ std::vector<Revision> State::publish(const std::vector<ChangePtr>& changes, Time
     trimmed = trim(now);
   }
   advanced_.notify_all();
-  for (Watch* watch : woken) watch->wake_();
+  // Who came last hears first: clients come after the caches of this process, for which nobody
+  // waits. And of writes that are kept together, the last is the one that is waited for.
+  for (Watch* watch : std::views::reverse(woken)) watch->wake_();
 
   std::vector<Revision> garbage;
   for (const ChangePtr& change : trimmed) {
