@@ -126,8 +126,13 @@ void record_changes(Owners& owners, Changes changes, const Manager& manager) {
   if (earlier) {
     // Mostly it owns all of it already.
     own.fields = earlier->fields;
-    if (overlaps(own.set(), changes.removed)) own.own(subtract(own.set(), changes.removed));
-    if (!contains(own.set(), changes.set)) own.own(unite(own.set(), std::move(changes.set)));
+    const bool loses = overlaps(own.set(), changes.removed);
+    const bool gains = !contains(own.set(), changes.set);
+    if (loses || gains) {
+      FieldSet set = own.set();
+      if (loses) set = subtract(std::move(set), changes.removed);
+      own.own(unite(std::move(set), std::move(changes.set)));
+    }
     *earlier = std::move(own);
   } else if (!changes.set.empty()) {
     own.own(std::move(changes.set));
