@@ -110,6 +110,7 @@ struct EventRecorder::State {
   std::condition_variable idle;
   std::deque<Waiting> waiting;
   bool is_writing = false;
+  unsigned flushers = 0;
   double tokens;
   Time filled;
   std::uint64_t dropped = 0;
@@ -135,7 +136,10 @@ void EventRecorder::State::run(const std::stop_token& stop) {
   std::unique_lock lock(mutex);
   Deadline farewell = Deadline::never();
   while (true) {
-    changed.wait(lock, stop, [this] { return !waiting.empty(); });
+    if (waiting.empty()) {
+      changed.wait(lock, stop, [this] { return !waiting.empty(); });
+      changed.wait_for(lock, stop, options.pause, [this] { return flushers > 0; });
+    }
     if (stop.stop_requested() && farewell.is_never()) farewell = Deadline::after(kFarewell);
     if (waiting.empty() || farewell.passed()) break;
     const Waiting event = std::move(waiting.front());
@@ -239,12 +243,15 @@ void EventRecorder::record(const model::Json& about, EventType type, std::string
     return;
   }
   state_->waiting.push_back(std::move(event));
-  state_->changed.notify_one();
+  if (state_->waiting.size() == 1) state_->changed.notify_one();
 }
 
 void EventRecorder::flush() {
   std::unique_lock lock(state_->mutex);
+  ++state_->flushers;
+  state_->changed.notify_one();
   state_->idle.wait(lock, [this] { return state_->waiting.empty() && !state_->is_writing; });
+  --state_->flushers;
 }
 
 std::uint64_t EventRecorder::dropped() const {

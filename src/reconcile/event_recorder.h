@@ -1,8 +1,9 @@
 // Events that tell people what a controller did and why (events.k8s.io/v1).
 //
-// Telling never holds up doing: events are written by a thread of their own, from a bounded queue;
-// what does not fit, or comes faster than `per_second`, is dropped and counted. The same event
-// again within a few minutes becomes a series on the first instead of another object.
+// Telling never holds up doing: events are written by a thread of their own, from a bounded queue,
+// and not at once: the processor is wanted for what they tell of. What does not fit, or comes
+// faster than `per_second`, is dropped and counted. The same event again within a few minutes
+// becomes a series on the first instead of another object.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,7 @@ struct EventRecorderOptions {
   std::string controller;  // reportingController
   std::string instance;    // reportingInstance; empty: the controller and the host's name
   bool is_silent = false;  // nothing is written
+  Duration pause = std::chrono::milliseconds(100);  // until the first of several is written
   unsigned most_waiting = 1000;
   unsigned per_second = 50;
   unsigned burst = 500;
