@@ -368,6 +368,8 @@ Written Objects::make(const Place& place, model::ParsedJson body, const WriteOpt
       model::throw_already_exists(resource.group_resource(), name);
     return {nullptr, render(object, owners), true, std::move(change.warnings)};
   }
+  if (auto kept = make_welcomed(place, object, owners, options))
+    return {*std::move(kept), "", true, std::move(change.warnings)};
   const auto attempt = [&](Json candidate) {
     store::Write write = make_write(resource, std::move(candidate), owners, 0);
     if (options.durability) write.durability = *options.durability;
@@ -399,6 +401,10 @@ std::optional<Written> Objects::keep(const Place& place, Json object, patch::Own
   }
   store::Write write = make_write(resource, std::move(object), std::move(owners), old.revision);
   write.remove = vanishes;
+  if (change.options.staged) {
+    *change.options.staged = std::move(write);
+    return written;
+  }
   store::Outcome outcome = write_to(store_, std::move(write));
   if (!outcome.kept) {
     change.warnings = std::move(written.warnings);
@@ -457,7 +463,7 @@ Written Objects::edit(const Place& place, std::string_view subresource, const Wr
     }
     carry_over(next, old);
     if (subresource.empty()) resource.strategy->prepare_update(next, old);
-    check(next, &old, change);
+    if (!options.is_checked) check(next, &old, change);
     if (options.approve) options.approve(next, &old);
     if (!resource.built_in) warn_of_finalizers(next, &old, change.warnings);
     patch::Owners owners = own(seen, next, sent ? &*sent : nullptr, change);

@@ -5,13 +5,16 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
+#include <shared_mutex>
 #include <string>
 #include <vector>
 
 #include "apiserver/catalogue.h"
 #include "apiserver/kept.h"
 #include "base/clock.h"
+#include "client/welcome.h"
 #include "model/json.h"
 #include "store/store.h"
 
@@ -29,6 +32,10 @@ struct WriteOptions {
   std::function<void(const Json& object, const Json* old)> approve = {};
   // The kind's own, unless what is written can be made again any time.
   std::optional<store::Durability> durability = {};
+  // The engine made it, of an object and of words that were checked: no rule is asked again.
+  bool is_checked = false;
+  // Takes what would be kept, which then is not.
+  std::optional<store::Write>* staged = nullptr;
 };
 
 // What an answer to a write consists of.
@@ -85,6 +92,9 @@ class Objects {
   // holds. `change` returns false to leave the object alone. Nothing happens if it is gone.
   void amend(const Place& place, const std::function<bool(Json& object)>& change);
 
+  // Who is asked about new objects of a kind; empty: nobody. Returns when nobody else is in it.
+  void set_welcomer(const model::GroupResource& kind, client::Welcomer welcomer);
+
  private:
   struct Change;
   using Edit = std::function<Json(const Seen& old, Change& change)>;
@@ -101,6 +111,10 @@ class Objects {
   void allocate_cluster_ip(Json& service) const;
   store::Write make_write(const Resource& resource, Json object, patch::Owners owners,
                           store::Revision expected);
+  std::optional<store::Write> stage_patch(const Place& place, const Json& patch);
+  std::optional<store::ObjectPtr> make_welcomed(const Place& place, const Json& object,
+                                                const patch::Owners& owners,
+                                                const WriteOptions& options);
   // Nothing: somebody else was faster.
   std::optional<Written> keep(const Place& place, Json object, patch::Owners owners,
                               const store::Object& old, Change& change);
@@ -109,6 +123,8 @@ class Objects {
   const Clock& clock_;
   std::function<CataloguePtr()> catalogue_;
   RecentTrees recent_trees_;
+  std::shared_mutex welcomers_mutex_;  // guards welcomers_, and is held while they are asked
+  std::map<std::string, client::Welcomer, std::less<>> welcomers_;  // by "PLURAL.GROUP"
 };
 
 }  // namespace hearth::apiserver

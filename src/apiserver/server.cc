@@ -294,6 +294,10 @@ const std::string& Server::kubeconfig_path() const {
   return state_->kubeconfig;
 }
 
+void Server::welcome(const client::ResourceId& kind, client::Welcomer welcomer) {
+  state_->objects.set_welcomer({kind.group, kind.plural}, std::move(welcomer));
+}
+
 client::Client& Server::client() {
   return state_->local;
 }

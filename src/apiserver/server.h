@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "client/client.h"
+#include "client/welcome.h"
 #include "remote/backend.h"
 #include "remote/usage.h"
 
@@ -53,6 +53,9 @@ class Server {
   const std::string& kubeconfig_path() const;
   // As the admin, without HTTP. Must not outlive the server.
   client::Client& client();
+  // Who is asked about new objects of a kind (client/welcome.h); empty: nobody any more, from the
+  // moment this returns.
+  void welcome(const client::ResourceId& kind, client::Welcomer welcomer);
   // A consistent copy of all objects in a new file.
   void backup(const std::string& path);
 
