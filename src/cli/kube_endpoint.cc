@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/on_failure.h"
 #include "cli/endpoints.h"
+#include "client/kinds.h"
 #include "controllers/fleet.h"
 #include "e2b/outfitting.h"
 #include "metrics/registry.h"
@@ -124,6 +125,7 @@ struct KubeEndpoint::State {
     if (tokens) add_e2b(std::move(*options.e2b), *tokens, options.metrics);
     fleet->start_caches();
     fleet->start_controllers();
+    server->welcome(client::kSandboxClaims, fleet->claim_welcomer());
     if (e2b) e2b->start();
     undo.release();
   }
@@ -147,6 +149,7 @@ struct KubeEndpoint::State {
 
   void stop() {
     if (e2b) e2b->stop();
+    if (server) server->welcome(client::kSandboxClaims, {});
     if (fleet) fleet->stop();
   }
 

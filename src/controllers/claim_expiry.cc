@@ -10,10 +10,6 @@ namespace {
 
 using model::text_at;
 
-void earliest(std::optional<Time>& soonest, std::optional<Time> other) {
-  if (other && (!soonest || *other < *soonest)) soonest = other;
-}
-
 // Years ahead are as good as never, and do not overflow.
 std::optional<Time> after(std::optional<Time> from, std::optional<std::int64_t> seconds) {
   if (!from || !seconds || *seconds < 0) return std::nullopt;
@@ -39,12 +35,16 @@ std::optional<Time> renewed_at(const Json& claim) {
 
 std::optional<Time> expiry_of(const Json& claim, const std::optional<Json>& lifecycle) {
   if (!lifecycle) return std::nullopt;
-  std::optional<Time> soonest = parse_rfc3339(text_at(*lifecycle, {"shutdownTime"}));
-  earliest(soonest,
-           after(finished_at(claim), model::number_at(*lifecycle, {"ttlSecondsAfterFinished"})));
-  earliest(soonest,
-           after(renewed_at(claim), model::number_at(*lifecycle, {"leaseDurationSeconds"})));
-  return soonest;
+  const auto of_work =
+      after(finished_at(claim), model::number_at(*lifecycle, {"ttlSecondsAfterFinished"}));
+  const auto of_lease =
+      after(renewed_at(claim), model::number_at(*lifecycle, {"leaseDurationSeconds"}));
+  return earlier(parse_rfc3339(text_at(*lifecycle, {"shutdownTime"})), earlier(of_work, of_lease));
+}
+
+std::optional<Time> earlier(const std::optional<Time>& left, const std::optional<Time>& right) {
+  if (!left || !right) return left ? left : right;
+  return std::min(*left, *right);
 }
 
 bool is_over(std::optional<Time> expiry, Time now) {

@@ -17,6 +17,9 @@ inline constexpr std::string_view kRenewedAnnotation = "hearth.dev/renewed-at";
 // The earliest of its ends under a lifecycle (claim_defaults.h); nothing: it has none.
 std::optional<Time> expiry_of(const Json& claim, const std::optional<Json>& lifecycle);
 
+// Of two moments, one of which may never come.
+std::optional<Time> earlier(const std::optional<Time>& left, const std::optional<Time>& right);
+
 // Whether that has come: a moment that is now has.
 bool is_over(std::optional<Time> expiry, Time now);
 

@@ -75,7 +75,6 @@ std::vector<Object> ClaimFinder::find_all(const Json& claim, ClaimMemory& memory
   return own;
 }
 
-// What our own write left, as long as the cache does not know better.
 Object ClaimFinder::find_bound(const Json& claim, ClaimMemory& memory) {
   if (!memory.bound) return nullptr;
   const std::string_view name = model::name_of(*memory.bound);

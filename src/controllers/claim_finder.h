@@ -34,11 +34,12 @@ class ClaimFinder {
   // none.
   client::Object find_promised(const Json& claim);
 
+  // What our own write left, as long as the cache does not know better; null: nothing of that kind.
+  client::Object find_bound(const Json& claim, ClaimMemory& memory);
   // As the server has it; null where it is gone or not the claim's.
   client::Object read_own(const Json& claim, std::string_view name);
 
  private:
-  client::Object find_bound(const Json& claim, ClaimMemory& memory);
   std::vector<client::Object> list_own(const Json& claim);
   bool has_to_ask(const Json& claim, const ClaimMemory& memory) const;
   bool is_from_before(const Json& claim) const;

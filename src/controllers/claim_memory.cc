@@ -2,6 +2,14 @@
 
 namespace hearth::controllers {
 
+void ClaimMemory::take_over_birth(Time now) {
+  auto told = birth.with([](auto& there) { return std::exchange(there, std::nullopt); });
+  if (!told) return;
+  bound = std::move(told->sandbox);
+  bound_at = now;
+  settled = std::move(told->situation);
+}
+
 std::shared_ptr<ClaimMemory> ClaimMemories::of(const Json& claim, Time now) {
   std::shared_ptr<ClaimMemory> before;  // goes without the lock: it may give back a sandbox
   const std::lock_guard lock(mutex_);
@@ -18,6 +26,13 @@ void ClaimMemories::forget(const model::Key& key) {
   decltype(memories_)::node_type forgotten;
   const std::lock_guard lock(mutex_);
   forgotten = memories_.extract(key);
+}
+
+void ClaimMemories::forget(const model::Key& key, std::string_view uid) {
+  decltype(memories_)::node_type forgotten;
+  const std::lock_guard lock(mutex_);
+  const auto found = memories_.find(key);
+  if (found != memories_.end() && found->second->uid == uid) forgotten = memories_.extract(found);
 }
 
 void ClaimMemories::forget_all() {

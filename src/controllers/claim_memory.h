@@ -10,8 +10,10 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
+#include "base/guarded.h"
 #include "client/watch_cache.h"
 #include "controllers/claim_ticket.h"
 #include "model/meta.h"
@@ -32,7 +34,13 @@ struct ClaimSituation {
   bool operator==(const ClaimSituation&) const = default;
 };
 
-// Used by one worker at a time: the one that has the claim's key.
+// What was decided as the claim was made.
+struct ClaimBirth {
+  client::Object sandbox;
+  ClaimSituation situation;
+};
+
+// Used by one worker at a time: the one that has the claim's key. All but `birth`.
 struct ClaimMemory {
   std::string uid;
   Time first_seen;
@@ -54,6 +62,10 @@ struct ClaimMemory {
   // What a pass left that had nothing more to do, and when it wanted to look again.
   std::optional<ClaimSituation> settled;
   std::optional<Time> look_again;
+  // Told by whoever made the claim, while a worker may have it already.
+  Guarded<std::optional<ClaimBirth>> birth;
+
+  void take_over_birth(Time now);
 };
 
 class ClaimMemories {
@@ -61,6 +73,8 @@ class ClaimMemories {
   // The same one until forget(), or until there is another claim of that name.
   std::shared_ptr<ClaimMemory> of(const Json& claim, Time now);
   void forget(const model::Key& key);
+  // Only if it is of this claim.
+  void forget(const model::Key& key, std::string_view uid);
   void forget_all();
   std::size_t size() const;
 

@@ -35,11 +35,6 @@ Next sooner(Next left, Next right) {
   return std::min(*left, *right);
 }
 
-std::optional<Time> earlier(const std::optional<Time>& left, const std::optional<Time>& right) {
-  if (!left || !right) return left ? left : right;
-  return std::min(*left, *right);
-}
-
 Next pause_until(const std::optional<Time>& moment, Time now) {
   return moment ? Next(*moment - now) : kWhenChanged;
 }
@@ -108,9 +103,11 @@ ClaimReconciler::~ClaimReconciler() {
 void ClaimReconciler::begin() {
   finder_.begin(parts_.clock.now());
   memories_.forget_all();
+  is_deciding_ = true;
 }
 
 void ClaimReconciler::stop() {
+  is_deciding_ = false;
   memories_.forget_all();
   const std::lock_guard lock(wakeup_->mutex);
   wakeup_->queue = nullptr;
@@ -124,6 +121,7 @@ Next ClaimReconciler::reconcile(const model::Key& key) {
   }
   const Time now = parts_.clock.now();
   const auto memory = memories_.of(*claim, now);
+  memory->take_over_birth(now);
   if (is_settled(*claim, *memory, now)) return pause_until(memory->look_again, now);
   memory->settled.reset();
   const auto parent = tracing::context_of(*claim);
@@ -149,10 +147,12 @@ ClaimSituation ClaimReconciler::situation_of(const Json& claim, const Json& sand
           .sandbox_template = sources_.cached_template_of(claim)};
 }
 
-bool ClaimReconciler::is_settled(const Json& claim, const ClaimMemory& memory, Time now) const {
+bool ClaimReconciler::is_settled(const Json& claim, ClaimMemory& memory, Time now) {
   if (!memory.settled || (memory.look_again && *memory.look_again <= now)) return false;
-  const Object sandbox = parts_.sandboxes.find(model::namespace_of(claim),
-                                               text_at(claim, {"status", "sandbox", "name"}));
+  Object sandbox = finder_.find_bound(claim, memory);
+  if (!sandbox)
+    sandbox = parts_.sandboxes.find(model::namespace_of(claim),
+                                    text_at(claim, {"status", "sandbox", "name"}));
   return sandbox && *memory.settled == situation_of(claim, *sandbox);
 }
 

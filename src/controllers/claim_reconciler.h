@@ -1,13 +1,18 @@
 // SandboxClaims: each gets a sandbox of its own, warm if there is one, and keeps it to its end.
 //
 // A claim becomes Ready with three writes: the client's own, one on the Sandbox, one on the claim's
-// status (docs/adr/0018-one-write-claims.md). The Sandbox is the record of what was decided.
+// status (docs/adr/0018-one-write-claims.md); or with two that are kept together, where the server
+// asks before it keeps a claim (docs/adr/0027-claims-are-bound-as-they-are-made.md). The Sandbox is
+// the record of what was decided.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 
+#include "client/welcome.h"
 #include "controllers/claim_finder.h"
 #include "controllers/claim_memory.h"
 #include "controllers/claim_metrics.h"
@@ -56,6 +61,10 @@ class ClaimReconciler final : public reconcile::Reconciler {
 
   reconcile::Next reconcile(const model::Key& key) override;
 
+  // What a claim gets as it is made (client/welcome.h): a warm sandbox, if that is all that it
+  // needs. From begin() until stop().
+  std::optional<client::Welcome> welcome(const Json& claim);
+
  private:
   struct Pass;
   // Where claims that waited come back to. Who is called may be called when this is gone.
@@ -65,7 +74,7 @@ class ClaimReconciler final : public reconcile::Reconciler {
   };
 
   ClaimSituation situation_of(const Json& claim, const Json& sandbox) const;
-  bool is_settled(const Json& claim, const ClaimMemory& memory, Time now) const;
+  bool is_settled(const Json& claim, ClaimMemory& memory, Time now);
   reconcile::Next look_at(Pass& pass);
   void work(Pass& pass);
   void keep_up(Pass& pass);
@@ -82,6 +91,9 @@ class ClaimReconciler final : public reconcile::Reconciler {
   void measure(Pass& pass);
   void annotate(Pass& pass);
 
+  struct Newborn;
+  void tell_born(const Newborn& newborn, const Json& claim, const client::Object& sandbox);
+
   std::vector<model::Key> claims_of_pool(const Json& pool) const;
   std::vector<model::Key> claims_of_template(const Json& sandbox_template) const;
 
@@ -91,6 +103,7 @@ class ClaimReconciler final : public reconcile::Reconciler {
   ClaimMetrics metrics_;
   ClaimFinder finder_;
   ClaimSources sources_;
+  std::atomic<bool> is_deciding_ = false;
   const std::shared_ptr<Wakeup> wakeup_ = std::make_shared<Wakeup>();
   ClaimSupplier supplier_;
 };

@@ -115,6 +115,36 @@ Supply ClaimSupplier::obtain_warm(Attempt& attempt) {
       Retry::with_pause);
 }
 
+std::optional<ClaimSupplier::Reserved> ClaimSupplier::reserve(const Json& claim,
+                                                              const Object& pool) {
+  if (has_outfit(claim) || model::is_deleting(*pool)) return std::nullopt;
+  const Object own_template = parts_.sources.cached_template_of(claim);
+  if (!own_template || parts_.allocator.stock(model::key_of(*pool)).ready == 0) return std::nullopt;
+  auto hold = parts_.allocator.take(wish_for(claim, *pool, own_template));
+  if (!hold) return std::nullopt;
+  Json patch;
+  try {
+    patch = adoption_patch(claim, *hold->sandbox(), own_template.get());
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  const bool is_to_be_outfitted =
+      model::find(patch, {"metadata", "annotations", kOutfitAnnotation}) != nullptr;
+  auto prepared = parts_.allocator.prepare(*hold, std::move(patch));
+  if (!prepared || is_to_be_outfitted) return std::nullopt;
+  const Json& sandbox = *hold->sandbox();
+  if (!model::is_condition_true(sandbox, "Ready") || model::find_condition(sandbox, "Finished"))
+    return std::nullopt;
+  return Reserved{std::move(*hold), *std::move(prepared)};
+}
+
+void ClaimSupplier::tell_reserved(const Json& claim, const Reserved& reserved,
+                                  const Object& sandbox, Duration took) {
+  const Json& before = *reserved.hold.sandbox();
+  parts_.allocator.conclude(reserved.hold, sandbox, took);
+  tell_adopted(claim, *sandbox, model::controller_of(before).value_or(model::Owner()).name);
+}
+
 std::optional<pool::Hold> ClaimSupplier::take(Attempt& attempt) {
   if (attempt.memory.ticket) {
     if (!attempt.memory.ticket->is_called()) return std::nullopt;
@@ -124,19 +154,20 @@ std::optional<pool::Hold> ClaimSupplier::take(Attempt& attempt) {
     }
   }
   for (const Object& pool : attempt.source.pools)
-    if (auto hold = parts_.allocator.take(wish_for(attempt, *pool))) return hold;
+    if (auto hold =
+            parts_.allocator.take(wish_for(attempt.claim, *pool, attempt.source.sandbox_template)))
+      return hold;
   return std::nullopt;
 }
 
-pool::Wish ClaimSupplier::wish_for(const Attempt& attempt, const Json& pool) const {
-  const std::string_view tenant = model::label_of(attempt.claim, kTenantLabel);
+pool::Wish ClaimSupplier::wish_for(const Json& claim, const Json& pool,
+                                   const Object& own_template) {
+  const std::string_view tenant = model::label_of(claim, kTenantLabel);
   pool::Wish wish{
       .pool = model::key_of(pool),
-      .tenant = std::string(tenant.empty() ? model::namespace_of(attempt.claim) : tenant),
-      .priority =
-          static_cast<int>(model::number_at(attempt.claim, {"spec", "priority"}).value_or(0))};
+      .tenant = std::string(tenant.empty() ? model::namespace_of(claim) : tenant),
+      .priority = static_cast<int>(model::number_at(claim, {"spec", "priority"}).value_or(0))};
   // Other pools let go of outdated members when they fill up: those are as good as any until then.
-  const Object& own_template = attempt.source.sandbox_template;
   if (text_at(pool, {"spec", "updateStrategy", "type"}) != "Recreate" || !own_template) return wish;
   auto blueprint = std::make_shared<const Blueprint>(blueprint_of(*own_template));
   wish.fits = [own_template, blueprint](const Json& sandbox) {
@@ -227,7 +258,8 @@ Supply ClaimSupplier::when_empty(Attempt& attempt) {
 void ClaimSupplier::wait_in_line(Attempt& attempt, const Json& pool, Duration patience) {
   const model::Key key = model::key_of(attempt.claim);
   attempt.memory.ticket = std::make_unique<ClaimTicket>(
-      parts_.allocator, wish_for(attempt, pool), patience, [wake = wake_, key] { wake(key); });
+      parts_.allocator, wish_for(attempt.claim, pool, attempt.source.sandbox_template), patience,
+      [wake = wake_, key] { wake(key); });
 }
 
 Object ClaimSupplier::obtain_cold(Attempt& attempt) {

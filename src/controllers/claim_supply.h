@@ -42,6 +42,17 @@ class ClaimSupplier {
   // For a claim that has none. Throws ClaimProblem, Error.
   Supply obtain(const Json& claim, ClaimMemory& memory);
 
+  // A warm one for a claim that is not kept yet, Ready and as it is wanted; whoever asks writes it.
+  struct Reserved {
+    pool::Hold hold;
+    Json patch;  // by which it becomes the claim's
+  };
+  // Nothing: whatever it is that speaks against one, a pass over the claim will say. Asks nobody.
+  std::optional<Reserved> reserve(const Json& claim, const client::Object& pool);
+  // It was written.
+  void tell_reserved(const Json& claim, const Reserved& reserved, const client::Object& sandbox,
+                     Duration took);
+
   // Lets a warm sandbox's pod have what the claim brings along, if it needs it and is Ready.
   // Returns the pod's uid; empty: nothing was done.
   std::string outfit(const Json& claim, const Json& sandbox);
@@ -56,7 +67,8 @@ class ClaimSupplier {
   client::Object adopt_promised(Attempt& attempt);
   client::Object adopt(Attempt& attempt, pool::Hold hold);
   std::optional<pool::Hold> take(Attempt& attempt);
-  pool::Wish wish_for(const Attempt& attempt, const Json& pool) const;
+  static pool::Wish wish_for(const Json& claim, const Json& pool,
+                             const client::Object& own_template);
   bool can_outfit(const Json& sandbox);
   std::optional<Json> pod_of(const Json& sandbox);
   void make_volumes(const Json& claim, const Json& sandbox);

@@ -162,4 +162,11 @@ pool::Allocator* Fleet::allocator() {
   return state_->extensions ? &state_->extensions->allocator : nullptr;
 }
 
+client::Welcomer Fleet::claim_welcomer() {
+  if (!state_->extensions) return {};
+  return [&claims = state_->extensions->claims](const model::Json& claim) {
+    return claims.welcome(claim);
+  };
+}
+
 }  // namespace hearth::controllers

@@ -6,7 +6,7 @@
 #include <stop_token>
 
 #include "base/clock.h"
-#include "client/client.h"
+#include "client/welcome.h"
 #include "controllers/options.h"
 
 namespace hearth::metrics {
@@ -49,6 +49,9 @@ class Fleet {
   reconcile::Manager& manager();
   // Null without extensions.
   pool::Allocator* allocator();
+  // For a server in this process (client/welcome.h); empty without extensions. Only as long as this
+  // lives.
+  client::Welcomer claim_welcomer();
 
  private:
   struct Extensions;

@@ -120,17 +120,28 @@ Object Allocator::commit(client::Client& client, Hold hold, Json patch) {
   return won;
 }
 
-Object Allocator::try_commit(client::Client& client, Hold& hold, Json patch) {
-  // A newer version that is still idle does as well: most changes are to its status.
+// A newer version that is still idle does as well: most changes are to its status.
+std::optional<Json> Allocator::prepare(Hold& hold, Json patch) const {
   const Object newest = state_->newest(hold);
-  if (!newest) return nullptr;
+  if (!newest) return std::nullopt;
   hold.sandbox_ = newest;
-  const model::Key key = model::key_of(*newest);
-  model::JsonObject& metadata = model::make_object_at(patch, {"metadata"});
-  metadata["resourceVersion"] = model::resource_version_of(*newest);
+  model::make_object_at(patch, {"metadata"})["resourceVersion"] =
+      model::resource_version_of(*newest);
+  return patch;
+}
+
+void Allocator::conclude(const Hold& hold, const Object& now, Duration took) {
+  state_->learn(now, /*is_from_cache=*/false);
+  state_->note_commit(hold, took, /*is_won=*/true);
+}
+
+Object Allocator::try_commit(client::Client& client, Hold& hold, Json patch) {
+  const std::optional<Json> prepared = prepare(hold, std::move(patch));
+  if (!prepared) return nullptr;
+  const model::Key key = model::key_of(*hold.sandbox());
   try {
     Object now =
-        client.patch(client::kSandboxes, key.ns, key.name, client::PatchKind::merge, patch);
+        client.patch(client::kSandboxes, key.ns, key.name, client::PatchKind::merge, *prepared);
     state_->learn(now, /*is_from_cache=*/false);
     return now;
   } catch (const model::StatusError& error) {

@@ -113,6 +113,12 @@ class Allocator {
   // sandbox is given back.
   Object commit(client::Client& client, Hold hold, Json patch);
 
+  // The same for who writes it himself, together with something else. The patch as it has to be
+  // written; nothing: the sandbox is gone or somebody's by now.
+  std::optional<Json> prepare(Hold& hold, Json patch) const;
+  // It was written: what the sandbox has become.
+  void conclude(const Hold& hold, const Object& now, Duration took);
+
  private:
   Object try_commit(client::Client& client, Hold& hold, Json patch);
 
