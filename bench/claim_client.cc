@@ -104,10 +104,9 @@ void ClaimWatch::note(std::string_view line) {
     if (claims_.empty()) emptied_.notify_all();
   } else {
     ReadyClaim& claim = claims_[name];
-    if (claim.created == 0) claim.created = version_of(*object);
-    if (claim.ready != 0 || !model::is_condition_true(*object, "Ready")) return;
+    if (claim.version != 0 || !model::is_condition_true(*object, "Ready")) return;
     claim.at = at;
-    claim.ready = version_of(*object);
+    claim.version = version_of(*object);
     claim.is_warm = model::text_at(*object, {"status", "sandbox", "name"}) != name;
     wake(name);
   }
@@ -117,7 +116,7 @@ ReadyClaim ClaimWatch::wait_ready(const std::string& name) {
   std::unique_lock lock(mutex_);
   const auto is_ready = [&] {
     const auto found = claims_.find(name);
-    return !failure_.empty() || (found != claims_.end() && found->second.ready != 0);
+    return !failure_.empty() || (found != claims_.end() && found->second.version != 0);
   };
   std::condition_variable ready;
   waiters_[name] = &ready;
@@ -182,6 +181,11 @@ void Claimer::send_write() {
 double Claimer::write() {
   send_write();
   return answered();
+}
+
+std::uint64_t Claimer::revision() {
+  const std::string_view list = client_.ask(address_.request("GET", claims_target() + "?limit=1"));
+  return version_of(model::parse_json(list).value);
 }
 
 double Claimer::write_synced() {

@@ -36,8 +36,7 @@ std::string claim_body(std::string_view name);
 // A claim that became Ready, as the watch saw it.
 struct ReadyClaim {
   Moment at;
-  std::uint64_t created = 0;  // resourceVersions: of the claim as it was made, and when Ready
-  std::uint64_t ready = 0;
+  std::uint64_t version = 0;  // resourceVersion; 0: it is not yet
   bool is_warm = false;
 };
 
@@ -62,7 +61,7 @@ class ClaimWatch {
   SurfaceClient client_;
   std::mutex mutex_;  // guards what follows, down to the thread
   std::condition_variable emptied_;
-  std::map<std::string, ReadyClaim, std::less<>> claims_;  // those that are not: without a version
+  std::map<std::string, ReadyClaim, std::less<>> claims_;  // those that are not, too
   // By claim, each on its waiter's stack: 500 who are all woken for each of 500 claims would keep
   // the machine busier than the engine does.
   std::map<std::string, std::condition_variable*, std::less<>> waiters_;
@@ -90,6 +89,8 @@ class Claimer {
   void send_write();
   double answered();
   int readable() const { return client_.readable(); }
+  // Of the whole store, now.
+  std::uint64_t revision();
   // One that is synced to the disk.
   double write_synced();
 

@@ -67,10 +67,12 @@ class Simulation final : public ClaimEngine {
     server_->start();
     fleet_->start_caches();
     fleet_->start_controllers();
+    server_->welcome(client::kSandboxClaims, fleet_->claim_welcomer());
   }
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;
   ~Simulation() override {
+    server_->welcome(client::kSandboxClaims, {});
     fleet_->stop();
     // What writes events and the counts of pools lives as long as the fleet, and asks the server.
     node_.reset();
