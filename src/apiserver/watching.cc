@@ -1,5 +1,7 @@
 #include "apiserver/watching.h"
 
+#include <exception>
+
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/post.hpp>
@@ -43,26 +45,8 @@ class Bell : public std::enable_shared_from_this<Bell> {
   bool rung_ = false;
 };
 
-}  // namespace
-
-asio::awaitable<void> serve_watch(Front& front, const Call& call, net::Stream& stream) {
-  using namespace asio::experimental::awaitable_operators;
-  const asio::any_io_executor executor = co_await asio::this_coro::executor;
-  const auto bell = std::make_shared<Bell>(executor);
-  Front::Watching watching;
-  std::optional<net::Response> refusal;
-  try {
-    watching = front.open_watch(call, [bell] { bell->ring(); });
-  } catch (const std::exception& failure) {
-    refusal = Front::refuse(failure, call.is_pretty);
-  }
-  if (refusal) {
-    co_await stream.respond(std::move(*refusal));
-    co_return;
-  }
-  stream.on_drain([bell] { bell->ring(); });
-  co_await stream.write_head(std::move(watching.head));
-
+// Until the watch ends by itself, or the server.
+asio::awaitable<void> send_events(Front::Watching& watching, Bell& bell, net::Stream& stream) {
   const SteadyTime begin = std::chrono::steady_clock::now();
   const SteadyTime end =
       begin + std::chrono::duration_cast<std::chrono::steady_clock::duration>(watching.timeout);
@@ -84,10 +68,43 @@ asio::awaitable<void> serve_watch(Front& front, const Call& call, net::Stream& s
       next_bookmark = now + kBookmarkEvery;
       if (next_bookmark > end && now < end - kLastBookmark) next_bookmark = end - kLastBookmark;
     }
-    const SteadyTime until = has_bookmarks ? std::min(end, std::max(next_bookmark, now)) : end;
-    const auto outcome = co_await (bell->wait_until(until) || stream.wait_disconnect());
-    if (outcome.index() == 1) co_return;
+    co_await bell.wait_until(has_bookmarks ? std::min(end, std::max(next_bookmark, now)) : end);
   }
+}
+
+// A client that does not read is still there: nothing else would end the wait for its leaving.
+asio::awaitable<void> note_failure(asio::awaitable<void> work, std::exception_ptr& failure) {
+  try {
+    co_await std::move(work);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+}
+
+}  // namespace
+
+asio::awaitable<void> serve_watch(Front& front, const Call& call, net::Stream& stream) {
+  using namespace asio::experimental::awaitable_operators;
+  const asio::any_io_executor executor = co_await asio::this_coro::executor;
+  const auto bell = std::make_shared<Bell>(executor);
+  Front::Watching watching;
+  std::optional<net::Response> refusal;
+  try {
+    watching = front.open_watch(call, [bell] { bell->ring(); });
+  } catch (const std::exception& failure) {
+    refusal = Front::refuse(failure, call.is_pretty);
+  }
+  if (refusal) {
+    co_await stream.respond(std::move(*refusal));
+    co_return;
+  }
+  stream.on_drain([bell] { bell->ring(); });
+  co_await stream.write_head(std::move(watching.head));
+
+  std::exception_ptr failure;
+  const auto first = co_await (note_failure(send_events(watching, *bell, stream), failure) ||
+                               stream.wait_disconnect());
+  if (first.index() == 0 && failure) std::rethrow_exception(failure);
 }
 
 }  // namespace hearth::apiserver
