@@ -12,6 +12,7 @@
 #include "client/kinds.h"
 #include "model/front_door.h"
 #include "model/meta.h"
+#include "model/template_ref.h"
 
 namespace hearth::cli {
 namespace {
@@ -129,14 +130,14 @@ int create_pool(const PoolCreateOptions& options) {
                    {"sandboxTemplateRef", model::JsonObject{{"name", options.sandbox_template}}}}}};
   if (options.names_ids)
     model::make_object_at(pool, {"metadata", "annotations"})[model::kNamesAnnotation] = "id";
-  const bool has_template =
-      cluster.api->find(client::kSandboxTemplates, cluster.ns, options.sandbox_template)
-          .has_value();
+  const model::Key wanted = model::template_key_of(pool);
+  const auto found = cluster.api->find(client::kSandboxTemplates, wanted.ns, wanted.name);
+  const bool has_template = found && model::is_usable_from(cluster.ns, *found);
   const int code = say_name(cluster.api->create(client::kSandboxWarmPools, pool, {}));
   if (!has_template)
-    std::fputs(fmt::format("there is no template '{}' in the namespace '{}' yet: the pool waits "
+    std::fputs(fmt::format("there is no {}template '{}' in the namespace '{}' yet: the pool waits "
                            "for it\n",
-                           options.sandbox_template, cluster.ns)
+                           wanted.ns == cluster.ns ? "" : "public ", wanted.name, wanted.ns)
                    .c_str(),
                stderr);
   return code;

@@ -35,7 +35,8 @@ constexpr std::array<VerbHelp, 17> kVerbs = {{
 
 Examples:
   hearth pool create py --template py --replicas 10
-  hearth pool create web -n research --template web --replicas 4 --e2b)"},
+  hearth pool create web -n research --template web --replicas 4 --e2b
+  hearth pool create ours -n research --template default/base --replicas 20 --e2b)"},
     {.name = "pool scale",
      .summary = "let a pool keep more or fewer ready",
      .usage = "[OPTIONS] NAME N",

@@ -420,5 +420,29 @@ TEST(Claims, WhenAReadyOneBecameReadyIsUnknown) {
   EXPECT_EQ(model::annotation_of(world.claim(), model::kFirstReadyAnnotation), "unknown");
 }
 
+// A pool may be of another namespace's template, if that lets others use it.
+TEST(Claims, ATemplateOfAnotherNamespaceIsUsedIfItIsPublic) {
+  ClaimWorld world;
+  world.client().create(client::kNamespaces, json(R"({"apiVersion":"v1","kind":"Namespace",
+      "metadata":{"name":"shared"}})"));
+  Json lent = template_named("py", "lent:1");
+  lent.at("metadata").as_object()["namespace"] = "shared";
+  world.client().create(client::kSandboxTemplates, lent);
+  world.client().create(client::kSandboxWarmPools, json(R"({
+    "apiVersion":"extensions.agents.x-k8s.io/v1beta1","kind":"SandboxWarmPool",
+    "metadata":{"namespace":"default","name":"lent"},
+    "spec":{"replicas":0,"sandboxTemplateRef":{"name":"shared/py"}}})"));
+  world.add_claim("c", R"({"warmPoolRef":{"name":"lent"}})");
+  world.pass();
+  EXPECT_EQ(world.ready(), R"(False TemplateNotFound: SandboxTemplate "shared/py" not found)");
+  world.client().patch(client::kSandboxTemplates, "shared", "py", client::PatchKind::merge,
+                       json(R"({"metadata":{"labels":{"hearth.dev/public":"true"}}})"));
+  world.pass();
+  ASSERT_EQ(world.bound(), "c");
+  const Json made = world.client().get(client::kSandboxes, "default", "c");
+  const auto& containers = *model::array_at(made, {"spec", "podTemplate", "spec", "containers"});
+  EXPECT_EQ(model::text_at(containers.at(0), {"image"}), "lent:1");
+}
+
 }  // namespace
 }  // namespace hearth::controllers

@@ -5,6 +5,7 @@
 #include "base/json_text.h"
 #include "client/kinds.h"
 #include "controllers/claim_problem.h"
+#include "model/template_ref.h"
 
 namespace hearth::controllers {
 namespace {
@@ -12,8 +13,10 @@ namespace {
 using client::Object;
 using model::text_at;
 
-std::string_view template_name_of(const Json& pool) {
-  return text_at(pool, {"spec", "sandboxTemplateRef", "name"});
+// A pool's may be another namespace's (model/template_ref.h), if that lets others use it.
+Object if_usable(std::string_view ns, Object sandbox_template) {
+  if (sandbox_template && !model::is_usable_from(ns, *sandbox_template)) return nullptr;
+  return sandbox_template;
 }
 
 }  // namespace
@@ -45,7 +48,7 @@ std::vector<Object> ClaimSources::pools_of_template(std::string_view ns,
                                                     std::string_view name) const {
   std::vector<Object> all;
   for (Object& pool : pools_.list(ns))
-    if (template_name_of(*pool) == name && !model::is_deleting(*pool))
+    if (model::template_ref_of(*pool) == name && !model::is_deleting(*pool))
       all.push_back(std::move(pool));
   return all;
 }
@@ -56,7 +59,7 @@ ClaimSource ClaimSources::source_of(const Json& claim) {
   ClaimSource source;
   Object pool = get(pools_, client::kSandboxWarmPools, {ns, pool_name});
   if (pool) {
-    source.template_name = template_name_of(*pool);
+    source.template_name = model::template_ref_of(*pool);
     source.pools.push_back(std::move(pool));
   } else {
     const std::string_view direct = pool_name.empty()
@@ -64,7 +67,8 @@ ClaimSource ClaimSources::source_of(const Json& claim) {
                                         : shadowed_template(pool_name);
     source.template_name = direct;
   }
-  source.sandbox_template = get(templates_, client::kSandboxTemplates, {ns, source.template_name});
+  source.sandbox_template = if_usable(ns, get(templates_, client::kSandboxTemplates,
+                                              model::template_key(ns, source.template_name)));
   if (!source.pools.empty()) return source;
   if (!source.sandbox_template && !pool_name.empty())
     throw ClaimProblem("WarmPoolNotFound",
@@ -81,8 +85,10 @@ Object ClaimSources::cached_pool_of(const Json& claim) const {
 
 Object ClaimSources::cached_template_of(const Json& claim) const {
   const std::string_view ns = model::namespace_of(claim);
-  if (const Object pool = cached_pool_of(claim))
-    return templates_.find(ns, template_name_of(*pool));
+  if (const Object pool = cached_pool_of(claim)) {
+    const model::Key key = model::template_key_of(*pool);
+    return if_usable(ns, templates_.find(key.ns, key.name));
+  }
   const std::string_view pool_name = pool_name_of(claim);
   const std::string_view direct = pool_name.empty()
                                       ? text_at(claim, {"spec", "sandboxTemplateRef", "name"})

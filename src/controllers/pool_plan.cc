@@ -9,6 +9,7 @@
 #include "model/agent_sandbox.h"
 #include "model/front_door.h"
 #include "model/meta.h"
+#include "model/template_ref.h"
 
 namespace hearth::controllers {
 namespace {
@@ -106,14 +107,11 @@ std::uint32_t desired_replicas(const Json& pool) {
       std::clamp<std::int64_t>(wanted, 0, std::numeric_limits<std::int32_t>::max()));
 }
 
-std::string_view template_name_of(const Json& pool) {
-  return model::text_at(pool, {"spec", "sandboxTemplateRef", "name"});
-}
-
 Json make_member(const Json& pool, const Blueprint& blueprint, bool may_evict) {
   const std::string_view pool_name = model::name_of(pool);
+  const std::string template_name = model::template_key_of(pool).name;
   const JsonObject shared{{model::kPoolLabel, model::name_hash(pool_name)},
-                          {model::kTemplateRefHashLabel, model::name_hash(template_name_of(pool))},
+                          {model::kTemplateRefHashLabel, model::name_hash(template_name)},
                           {model::kPodTemplateHashLabel, blueprint.pod_hash},
                           {model::kTemplateHashLabel, blueprint.hash}};
   JsonObject labels = shared;
@@ -129,15 +127,15 @@ Json make_member(const Json& pool, const Blueprint& blueprint, bool may_evict) {
   }
   const bool is_for_e2b = model::annotation_of(pool, model::kNamesAnnotation) == "id";
   if (is_for_e2b)
-    model::make_object_at(spec, {"podTemplate", "metadata",
-                                 "annotations"})[model::kDressAnnotation] = template_name_of(pool);
+    model::make_object_at(
+        spec, {"podTemplate", "metadata", "annotations"})[model::kDressAnnotation] = template_name;
   // Tells who made it, whatever it is called and whoever has it by then.
   JsonObject metadata{{"generateName", std::string(pool_name) + "-"},
                       {"namespace", model::namespace_of(pool)}};
   if (is_for_e2b) metadata["name"] = "i" + random_alphanumeric(kIdLength);
   metadata["labels"] = std::move(labels);
   JsonObject annotations = blueprint.access;
-  annotations[model::kTemplateRefAnnotation] = template_name_of(pool);
+  annotations[model::kTemplateRefAnnotation] = template_name;
   metadata["annotations"] = std::move(annotations);
   metadata["ownerReferences"] = JsonArray{model::controller_reference(pool)};
   return JsonObject{{"apiVersion", "agents.x-k8s.io/v1beta1"},

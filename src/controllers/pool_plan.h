@@ -48,7 +48,6 @@ struct PoolPlan {
 PoolPlan plan_pool(const PoolView& view);
 
 std::uint32_t desired_replicas(const Json& pool);
-std::string_view template_name_of(const Json& pool);
 // The Sandbox that it makes: one, where the pool asks for names that are ids (kNamesAnnotation);
 // else as often as one likes, the server names it. `may_evict`: an autoscaler may, while it is
 // idle.

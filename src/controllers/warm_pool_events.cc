@@ -7,6 +7,7 @@
 #include "controllers/warm_pool_reconciler.h"
 #include "model/agent_sandbox.h"
 #include "model/front_door.h"
+#include "model/template_ref.h"
 
 namespace hearth::controllers {
 namespace {
@@ -61,7 +62,7 @@ bool is_worth_a_look(const Json& before, const Json& now) {
 client::WatchCacheOptions warm_pool_cache_options() {
   client::WatchCacheOptions options;
   options.indexes.emplace(kByTemplate, [](const Json& pool) {
-    return std::vector{within(model::namespace_of(pool), template_name_of(pool))};
+    return std::vector{model::template_key_of(pool).text()};
   });
   options.indexes.emplace(kByNameHash, [](const Json& pool) {
     return std::vector{within(model::namespace_of(pool), model::name_hash(model::name_of(pool)))};
@@ -159,11 +160,12 @@ std::vector<metrics::Sample> WarmPoolReconciler::count_members() const {
       if (model::is_controlled_by(*member, model::uid_of(*pool)) && !model::is_deleting(*member))
         ++counts[member_state(*member)];
     for (const auto& [state, count] : counts)
-      samples.push_back({.labels = {{"namespace", key.ns},
-                                    {"warmpool_name", key.name},
-                                    {"sandbox_template", std::string(template_name_of(*pool))},
-                                    {"sandbox_status", std::string(state)}},
-                         .value = count});
+      samples.push_back(
+          {.labels = {{"namespace", key.ns},
+                      {"warmpool_name", key.name},
+                      {"sandbox_template", std::string(model::template_ref_of(*pool))},
+                      {"sandbox_status", std::string(state)}},
+           .value = count});
   }
   return samples;
 }

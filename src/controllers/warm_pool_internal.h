@@ -8,7 +8,7 @@
 
 namespace hearth::controllers {
 
-// Of pools: "NS/TEMPLATE" and "NS/HASH"; of sandboxes: "NS/HASH".
+// Of pools: "NS/TEMPLATE", the template's own namespace, and "NS/HASH"; of sandboxes: "NS/HASH".
 inline constexpr char kByTemplate[] = "warm-pool-template";
 inline constexpr char kByNameHash[] = "warm-pool-name-hash";
 inline constexpr char kByPoolLabel[] = "warm-pool-label";

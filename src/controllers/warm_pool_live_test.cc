@@ -159,5 +159,22 @@ TEST_F(LivePool, NeverMakesMoreThanWereTaken) {
   EXPECT_EQ(world_.watched.removes, 0U);
 }
 
+TEST_F(LivePool, ATemplateOfAnotherNamespaceWakesIt) {
+  world_.client().create(client::kNamespaces, json(R"({"apiVersion":"v1","kind":"Namespace",
+      "metadata":{"name":"shared"}})"));
+  Json lent = template_named("py");
+  lent.at("metadata").as_object()["namespace"] = "shared";
+  world_.client().create(client::kSandboxTemplates, lent);
+  world_.client().create(client::kSandboxWarmPools, pool_named("pool", 2, {}, "shared/py"));
+  world_.controller.start();
+  ASSERT_TRUE(eventually([&] { return model::find(world_.status(), {"selector"}) != nullptr; }));
+  EXPECT_EQ(count(), 0U);
+  world_.client().patch(client::kSandboxTemplates, "shared", "py", client::PatchKind::merge,
+                        json(R"({"metadata":{"labels":{"hearth.dev/public":"true"}}})"));
+  ASSERT_TRUE(fills_up_to(2));
+  world_.client().remove(client::kSandboxTemplates, "shared", "py");
+  ASSERT_TRUE(eventually([&] { return count() == 0; }));
+}
+
 }  // namespace
 }  // namespace hearth::controllers

@@ -11,6 +11,7 @@
 #include "controllers/warm_pool_internal.h"
 #include "model/agent_sandbox.h"
 #include "model/names.h"
+#include "model/template_ref.h"
 
 namespace hearth::controllers {
 namespace {
@@ -121,7 +122,11 @@ class WarmPoolReconciler::Pass {
   }
 
   void find_template() {
-    template_ = all_.caches_.templates.find(key_.ns, template_name_of(pool_));
+    const model::Key wanted = model::template_key_of(pool_);
+    template_ = all_.caches_.templates.find(wanted.ns, wanted.name);
+    if (template_ != nullptr && !model::is_usable_from(key_.ns, *template_)) template_ = nullptr;
+    // What another namespace lets nobody use any more does not wait for anybody either.
+    if (template_ == nullptr && wanted.ns != key_.ns) desired_ = 0;
     if (template_ == nullptr || template_ == memory_.sandbox_template) return;
     memory_.sandbox_template = template_;
     memory_.blueprint = blueprint_of(*template_);
@@ -321,7 +326,7 @@ class WarmPoolReconciler::Pass {
   const Json& pool_;
   Memory& memory_;
   const Time now_;
-  const std::uint32_t desired_;
+  std::uint32_t desired_;
   Object template_;
   PoolPlan plan_;
   bool may_trust_count_ = false;

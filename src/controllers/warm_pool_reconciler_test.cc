@@ -562,5 +562,47 @@ TEST(WarmPoolOptions, BatchesAreBounded) {
   EXPECT_EQ(world.members().size(), 6U);
 }
 
+// A template of another namespace, as far as that lets others use it.
+class BorrowedTemplate : public WarmPool {
+ protected:
+  void SetUp() override {
+    world_.client().create(client::kNamespaces, json(R"({"apiVersion":"v1","kind":"Namespace",
+        "metadata":{"name":"shared"}})"));
+    Json lent = template_named("py", "lent:1");
+    lent.at("metadata").as_object()["namespace"] = "shared";
+    world_.client().create(kSandboxTemplates, lent);
+    Json pool = pool_named("pool", 2, {}, "shared/py");
+    pool.at("metadata").as_object()["annotations"] = json(R"({"hearth.dev/sandbox-names":"id"})");
+    // Its own of that name is not meant.
+    make(pool, "own:1");
+  }
+  void let_others(std::string_view value) {
+    world_.client().patch(kSandboxTemplates, "shared", "py", client::PatchKind::merge,
+                          {{"metadata", {{"labels", {{"hearth.dev/public", value}}}}}});
+    ASSERT_TRUE(eventually([&] {
+      const auto seen = world_.templates.find("shared", "py");
+      return seen && model::label_of(*seen, "hearth.dev/public") == value;
+    }));
+    world_.settle();
+  }
+};
+
+TEST_F(BorrowedTemplate, IsUsedWhileItIsPublic) {
+  EXPECT_EQ(count(), 0U);
+  let_others("true");
+  ASSERT_EQ(count(), 2U);
+  for (const Json& member : world_.members()) {
+    const auto& containers =
+        *model::array_at(member, {"spec", "podTemplate", "spec", "containers"});
+    EXPECT_EQ(model::text_at(containers.at(0), {"image"}), "lent:1");
+    EXPECT_EQ(model::label_of(member, model::kTemplateRefHashLabel), model::name_hash("py"));
+    EXPECT_EQ(model::text_at(member, {"spec", "podTemplate", "metadata", "annotations",
+                                      model::kDressAnnotation}),
+              "py");
+  }
+  let_others("false");
+  EXPECT_EQ(count(), 0U) << "nobody may use them any more";
+}
+
 }  // namespace
 }  // namespace hearth::controllers

@@ -6,7 +6,7 @@
 #include "e2b/answers.h"
 #include "e2b/state.h"
 #include "e2b/words.h"
-#include "model/front_door.h"
+#include "model/template_ref.h"
 
 namespace hearth::e2b {
 namespace {
@@ -75,7 +75,7 @@ std::string_view template_id(const Json& sandbox_template) {
 }
 
 bool is_public(const Json& sandbox_template) {
-  return model::label_of(sandbox_template, model::kPublicLabel) == "true";
+  return model::is_public_template(sandbox_template);
 }
 
 void index_templates(client::WatchCache& templates) {
