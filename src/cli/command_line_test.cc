@@ -119,6 +119,8 @@ TEST(CommandLineTest, UpTakesWhatTheE2bApiShallBe) {
   EXPECT_TRUE(usual.e2b);
   EXPECT_FALSE(usual.e2b_tls_port);
   EXPECT_EQ(usual.e2b_warm, 8u);
+  EXPECT_EQ(usual.e2b_team_warm, 2u);
+  EXPECT_EQ(usual.e2b_team_idle, 15min);
   EXPECT_EQ(usual.e2b_image, "host");
   const auto other =
       parse<UpOptions>({"up", "--e2b-port", "0", "--e2b-domain", "sbx.test", "--e2b-tls-port",
@@ -127,6 +129,7 @@ TEST(CommandLineTest, UpTakesWhatTheE2bApiShallBe) {
   EXPECT_EQ(other.e2b_tls_port, 8443);
   EXPECT_EQ(other.e2b_domain, "sbx.test");
   EXPECT_EQ(other.e2b_warm, 0u);
+  EXPECT_EQ(other.e2b_team_warm, 0u);
   EXPECT_EQ(other.e2b_image, "python:3.12");
   EXPECT_FALSE(parse<UpOptions>({"up", "--no-e2b"}).e2b);
   EXPECT_EQ(usual.access_log, "");

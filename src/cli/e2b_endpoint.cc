@@ -75,7 +75,9 @@ struct E2bEndpoint::State {
              .wrote = [this](const model::Json& sandbox) { gate.learn(sandbox); },
              .deleted = [this](const model::Json& last) { gate.forget(last); },
              .chosen = [this](const model::Key& key) { gate.expect(key, gateway::kEnvdPort); }},
-            {.domain = domain_of(options)}),
+            {.domain = domain_of(options),
+             .team_warm = options.team_warm,
+             .team_idle = options.team_idle}),
         gate(parts.manager.cache(client::kSandboxes), parts.manager.cache(client::kPods),
              gateway_options()) {
     if (options.templates) tenants::make_default_templates(parts.client, *options.templates);

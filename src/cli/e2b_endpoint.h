@@ -33,6 +33,9 @@ struct E2bEndpointOptions {
   std::string domain;  // of sandboxes' ports; empty: clients' own settings count
   // What everybody's first program asks for; nothing: not made.
   std::optional<tenants::DefaultTemplates> templates;
+  // Of public templates, for each team that uses another's (e2b/team_pools.h). 0: none.
+  std::uint32_t team_warm = 0;
+  Duration team_idle = std::chrono::minutes(15);
   std::optional<gateway::AccessFile> access_log;  // of the gateway; nothing: none is kept
   bool keeps_first_key = false;  // in the folder; it is made if there is none that works
 };

@@ -101,6 +101,8 @@ std::optional<E2bEndpointOptions> listen_for_e2b(const UpOptions& options) {
   made.listening = listen_on(options.listen, options.e2b_port, "--e2b-port");
   made.domain = options.e2b_domain;
   made.templates = tenants::DefaultTemplates{.image = options.e2b_image, .warm = options.e2b_warm};
+  made.team_warm = options.e2b_team_warm;
+  made.team_idle = options.e2b_team_idle;
   if (options.e2b_tls_port)
     made.tls = listen_on(options.listen, *options.e2b_tls_port, "--e2b-tls-port");
   if (!options.access_log.empty()) made.access_log = gateway::open_access_file(options.access_log);

@@ -36,6 +36,11 @@ class E2bParser {
     parser.option("--e2b-warm", warm_, "N",
                   "sandboxes of the template 'base' kept ready, and a quarter of that of "
                   "'code-interpreter-v1' [8]");
+    parser.option("--e2b-team-warm", team_warm_, "N",
+                  "sandboxes of a public template kept ready for each other team that creates "
+                  "from it [2; 0 with --e2b-warm 0]");
+    parser.option("--e2b-team-idle", team_idle_, "TIME",
+                  "how long after a team's last create [15m]");
     parser.option("--e2b-image", image_, "IMAGE",
                   "what these templates are made of [host: this machine's /usr]");
     parser.option(
@@ -49,6 +54,10 @@ class E2bParser {
     if (!port_.empty()) options.e2b_port = parse_port("--e2b-port", port_);
     if (!tls_port_.empty()) options.e2b_tls_port = parse_port("--e2b-tls-port", tls_port_);
     if (!warm_.empty()) options.e2b_warm = parse_count("--e2b-warm", warm_, kMostWarm);
+    if (options.e2b_warm == 0) options.e2b_team_warm = 0;
+    if (!team_warm_.empty())
+      options.e2b_team_warm = parse_count("--e2b-team-warm", team_warm_, kMostWarm);
+    if (!team_idle_.empty()) options.e2b_team_idle = parse_timeout("--e2b-team-idle", team_idle_);
     if (!image_.empty()) options.e2b_image = image_;
     options.e2b_domain = domain_;
     options.access_log = access_log_;
@@ -59,7 +68,7 @@ class E2bParser {
   }
 
  private:
-  std::string port_, tls_port_, domain_, warm_, image_, access_log_;
+  std::string port_, tls_port_, domain_, warm_, team_warm_, team_idle_, image_, access_log_;
   bool none_ = false;
 };
 

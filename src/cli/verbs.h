@@ -39,10 +39,12 @@ struct UpOptions {
   bool e2b = true;
   std::uint16_t e2b_port = 8090;
   std::optional<std::uint16_t> e2b_tls_port;
-  std::string e2b_domain;          // empty: none
-  std::string e2b_image = "host";  // of the default templates
-  std::uint32_t e2b_warm = 8;      // sandboxes of theirs that are kept ready
-  std::string access_log;          // a file, or "-"; empty: none
+  std::string e2b_domain;           // empty: none
+  std::string e2b_image = "host";   // of the default templates
+  std::uint32_t e2b_warm = 8;       // sandboxes of theirs that are kept ready
+  std::uint32_t e2b_team_warm = 2;  // of public templates, for each other team that uses them
+  Duration e2b_team_idle = std::chrono::minutes(15);
+  std::string access_log;  // a file, or "-"; empty: none
   std::uint16_t metrics_port = 8082;
   std::string log_format = "text";
   std::string log_level = "info";

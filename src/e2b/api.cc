@@ -13,6 +13,7 @@
 #include "e2b/pause.h"
 #include "e2b/routes.h"
 #include "e2b/sampler.h"
+#include "e2b/team_pools.h"
 #include "e2b/template_reference.h"
 #include "net/local_server.h"
 #include "net/workers.h"
@@ -34,6 +35,7 @@ struct Api::State {
   State(const Parts& parts, Options options)
       : core(parts, std::move(options)),
         keeper(core),
+        team_pools(core),
         images(core),
         sampler(core),
         workers(core.options.workers, kMostWaiting, at_once(parts)),
@@ -42,6 +44,7 @@ struct Api::State {
     index_pools(core.pools);
     index_idempotency_keys(core.sandboxes);
     keeper.add_to(parts.manager);
+    team_pools.add_to(parts.manager);
     core.listen();
   }
 
@@ -54,7 +57,7 @@ struct Api::State {
     routes.add_open(
         "GET", "/health", [](const http::Request&) { return answer_nothing(); },
         Routes::Runs::at_once);
-    add_create_routes(routes, core, images);
+    add_create_routes(routes, core, images, team_pools);
     add_list_routes(routes, core);
     add_life_routes(routes, core);
     add_pause_routes(routes, core);
@@ -71,6 +74,7 @@ struct Api::State {
 
   Core core;
   Keeper keeper;
+  TeamPools team_pools;
   KeptImages images;
   Sampler sampler;
   net::Workers workers;

@@ -15,6 +15,7 @@
 #include "model/agent_sandbox.h"
 #include "model/front_door.h"
 #include "model/names.h"
+#include "model/template_ref.h"
 #include "net/workers.h"
 #include "pool/allocator.h"
 #include "reconcile/manager.h"
@@ -27,6 +28,11 @@ constexpr std::string_view kByTemplate = "e2b-template";
 constexpr int kMostTakes = 16;
 // A member that is Ready has a pod; its cache may be a moment behind.
 constexpr Duration kPodPatience = std::chrono::seconds(5);
+
+// Which namespace's pool of which template.
+std::string index_value(std::string_view ns, const model::Key& sandbox_template) {
+  return std::string(ns) + ":" + sandbox_template.text();
+}
 
 bool can_be_label(std::string_view key, std::string_view value) {
   return model::check_qualified_name(key).empty() && model::check_label_value(value).empty();
@@ -222,15 +228,14 @@ void put_access_rules(const Json& sandbox_template, Json& marks) {
 void index_pools(client::WatchCache& pools) {
   pools.add_index(std::string(kByTemplate), [](const Json& pool) -> std::vector<std::string> {
     if (model::annotation_of(pool, model::kNamesAnnotation) != "id") return {};
-    return {model::Key{std::string(model::namespace_of(pool)),
-                       std::string(model::text_at(pool, {"spec", "sandboxTemplateRef", "name"}))}
-                .text()};
+    return {index_value(model::namespace_of(pool), model::template_key_of(pool))};
   });
 }
 
-std::optional<model::Key> find_pool(const Core& core, const Json& sandbox_template) {
+std::optional<model::Key> find_pool(const Core& core, std::string_view ns,
+                                    const Json& sandbox_template) {
   for (const Object& pool :
-       core.pools.find_by_index(kByTemplate, model::key_of(sandbox_template).text()))
+       core.pools.find_by_index(kByTemplate, index_value(ns, model::key_of(sandbox_template))))
     if (!model::is_deleting(*pool)) return model::key_of(*pool);
   return {};
 }

@@ -36,8 +36,9 @@ Json marks_of(const CreateRequest& request, std::string_view template_id, Time n
 // for; of the rest, what the request says goes before it.
 void put_access_rules(const Json& sandbox_template, Json& marks);
 
-// The pool in the template's namespace whose members bear ids; nothing for none.
-std::optional<model::Key> find_pool(const Core& core, const Json& sandbox_template);
+// The pool of that template in this namespace whose members bear ids; nothing for none.
+std::optional<model::Key> find_pool(const Core& core, std::string_view ns,
+                                    const Json& sandbox_template);
 // Before the caches start.
 void index_pools(client::WatchCache& pools);
 

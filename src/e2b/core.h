@@ -42,6 +42,10 @@ struct Options {
   std::string envd_version = "0.6.13";
   // How long a create waits for a pool that is making sandboxes; then it starts one cold.
   Duration warm_patience = std::chrono::milliseconds(100);
+  // How many sandboxes of a public template wait for each team that uses it and is not its own, and
+  // for how long after the last create (e2b/team_pools.h). 0: none.
+  std::uint32_t team_warm = 0;
+  Duration team_idle = std::chrono::minutes(15);
   // Until a cold sandbox, or one that is resumed, is Ready: a download may be part of it.
   Duration start_patience = std::chrono::seconds(55);
   Duration pause_patience = std::chrono::seconds(30);

@@ -8,6 +8,7 @@
 #include "e2b/idempotency.h"
 #include "e2b/kept_images.h"
 #include "e2b/routes.h"
+#include "e2b/team_pools.h"
 #include "e2b/template_reference.h"
 #include "e2b/view.h"
 
@@ -37,13 +38,12 @@ Birth birth_of(const Core& core, const tenants::KeyHolder& holder, const CreateR
       .marks = marks_of(request, id, core.now()),
       .environment = request.environment};
   put_access_rules(*sandbox_template, birth.marks);
-  if (model::namespace_of(*sandbox_template) == holder.ns)
-    birth.pool = find_pool(core, *sandbox_template);
+  birth.pool = find_pool(core, holder.ns, *sandbox_template);
   return birth;
 }
 
-http::Response create_new(Core& core, KeptImages& images, const Call& call, Generation generation,
-                          const std::optional<IdempotencyKey>& key) {
+http::Response create_new(Core& core, KeptImages& images, TeamPools& team_pools, const Call& call,
+                          Generation generation, const std::optional<IdempotencyKey>& key) {
   const CreateRequest request = parse_create(call.body(), generation);
   check_timeout(call.holder, request.timeout_seconds);
   if (core.parts.reach == nullptr && !request.network.egress.is_open())
@@ -59,18 +59,20 @@ http::Response create_new(Core& core, KeptImages& images, const Call& call, Gene
   Birth birth = birth_of(core, call.holder, request, sandbox_template);
   if (key) put_idempotency_key(*key, birth.marks);
   const Object made = give_birth(core, birth);
+  team_pools.note_use(birth, *sandbox_template);
   core.sandbox_waits.keep_until(version_number(*made), place);
   return answer_json(201, sandbox_answer(core, *made));
 }
 
-http::Response create(Core& core, KeptImages& images, const Call& call, Generation generation) {
+http::Response create(Core& core, KeptImages& images, TeamPools& team_pools, const Call& call,
+                      Generation generation) {
   const auto key = parse_idempotency_key(call.request);
-  if (!key) return create_new(core, images, call, generation, key);
+  if (!key) return create_new(core, images, team_pools, call, generation, key);
   // Of two at once the second finds what the first one made.
   const auto turn = core.turns.take(turn_of(call.holder.ns, *key));
   if (const Object made = find_repeated(core, call.holder.ns, *key))
     return answer_json(201, sandbox_answer(core, *made));
-  return create_new(core, images, call, generation, key);
+  return create_new(core, images, team_pools, call, generation, key);
 }
 
 }  // namespace
@@ -81,12 +83,12 @@ void check_timeout(const tenants::KeyHolder& holder, std::int64_t seconds) {
            holder.limits.lifetime_seconds);
 }
 
-void add_create_routes(Routes& routes, Core& core, KeptImages& images) {
+void add_create_routes(Routes& routes, Core& core, KeptImages& images, TeamPools& team_pools) {
   const auto add = [&](const char* pattern, Generation generation) {
     routes.add(
         "POST", pattern,
-        [&core, &images, generation](const Call& call) {
-          return create(core, images, call, generation);
+        [&core, &images, &team_pools, generation](const Call& call) {
+          return create(core, images, team_pools, call, generation);
         },
         Routes::Runs::unread);
   };

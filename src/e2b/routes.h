@@ -19,6 +19,7 @@
 namespace hearth::e2b {
 
 class KeptImages;
+class TeamPools;
 class Sampler;
 
 // A request of somebody we know.
@@ -69,7 +70,7 @@ class Routes {
 };
 
 // One for each file of handlers.
-void add_create_routes(Routes& routes, Core& core, KeptImages& images);
+void add_create_routes(Routes& routes, Core& core, KeptImages& images, TeamPools& team_pools);
 void add_list_routes(Routes& routes, Core& core);
 void add_life_routes(Routes& routes, Core& core);
 void add_pause_routes(Routes& routes, Core& core);

@@ -155,7 +155,7 @@ http::Response remove(Core& core, const Call& call) {
   const model::Key key = model::key_of(*found);
   const std::string uid(model::uid_of(*found));
   // Without its template a pool can do nothing but complain.
-  if (const auto pool = find_pool(core, *found))
+  if (const auto pool = find_pool(core, key.ns, *found))
     remove_if_there(core, client::kSandboxWarmPools, *pool, {});
   remove_if_there(core, client::kSandboxTemplates, key, uid);
   // Whoever asks next is told that it is gone.

@@ -4,12 +4,10 @@
 #include <string_view>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "client/kinds.h"
 #include "model/front_door.h"
 #include "model/meta.h"
-#include "tenants/system_internal.h"
+#include "tenants/made_internal.h"
 #include "tenants/teams.h"
 
 namespace hearth::tenants {
@@ -19,9 +17,6 @@ using model::Json;
 using model::JsonArray;
 using model::JsonObject;
 
-// On what we made: "HASH GENERATION", of what we wanted it to be, and the generation that this
-// made.
-constexpr std::string_view kOursAnnotation = "hearth.dev/made-by-hearth";
 // Where commands of the image `host` run as: its account `user`, as in E2B's own templates.
 constexpr int kUser = 1000;
 // Who may become root there: whom agents expect to be, where the image has him.
@@ -83,45 +78,13 @@ Json pool_object(const Kind& kind, std::uint32_t replicas) {
                                         {"sandboxTemplateRef", JsonObject{{"name", kind.name}}}}}};
 }
 
-std::string mark(const Json& wanted, std::int64_t generation) {
-  return fmt::format("{} {}", model::name_hash(model::to_text(wanted)), generation);
-}
-
-Json marked(Json wanted, const std::string& mark) {
-  model::make_object_at(wanted, {"metadata", "annotations"})[kOursAnnotation] = mark;
-  return wanted;
-}
-
-// Whether nobody has changed its spec since we did.
-bool is_untouched(const Json& kept) {
-  const std::string_view mark = model::annotation_of(kept, kOursAnnotation);
-  return mark.ends_with(fmt::format(" {}", model::generation_of(kept)));
-}
-
-void settle(client::Client& client, const client::ResourceId& resource, const Json& wanted,
-            bool make) {
-  const model::Key key = model::key_of(wanted);
-  const auto kept = client.find(resource, key.ns, key.name);
-  if (!kept) {
-    if (make) create_if_absent(client, resource, marked(wanted, mark(wanted, 1)));
-    return;
-  }
-  const std::int64_t generation = model::generation_of(*kept);
-  const bool is_current = model::annotation_of(*kept, kOursAnnotation) == mark(wanted, generation);
-  if (is_current || !is_untouched(*kept)) return;
-  Json update = marked(wanted, mark(wanted, generation + 1));
-  model::make_object_at(update, {"metadata"})["resourceVersion"] =
-      model::resource_version_of(*kept);
-  client.update(resource, update);
-}
-
 }  // namespace
 
 void make_default_templates(client::Client& client, const DefaultTemplates& wanted) {
   std::uint32_t warm = wanted.warm;
   for (const Kind& kind : kTemplates) {
-    settle(client, client::kSandboxTemplates, template_object(kind, wanted.image), true);
-    settle(client, client::kSandboxWarmPools, pool_object(kind, warm), warm > 0);
+    settle_made(client, client::kSandboxTemplates, template_object(kind, wanted.image), true);
+    settle_made(client, client::kSandboxWarmPools, pool_object(kind, warm), warm > 0);
     warm /= 4;
   }
 }

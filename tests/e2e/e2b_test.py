@@ -49,6 +49,13 @@ class E2bCase(unittest.TestCase):
         wait_until(lambda: one.ask("GET", "/sandboxes").status == 200, what="a key that works")
         return one
 
+    def restart(self, sig):
+        os.kill(self.engine.process.pid, sig)
+        self.engine.process.wait(30)
+        self.engine.start(*self.options)
+        type(self).url = self.engine.endpoints()["e2b"]
+        type(self).mine = E2b(self.url, self.first_key())
+
     def fails(self, part, *words):
         result = self.engine.hearth(*words)
         self.assertNotEqual(result.returncode, 0, result.stdout)
@@ -396,13 +403,6 @@ spec: {{replicas: 1, sandboxTemplateRef: {{name: guarded}}}}
 class Restart(E2bCase):
     options = ("--e2b-warm", "2", "--warm", "4")
 
-    def restart(self, sig):
-        os.kill(self.engine.process.pid, sig)
-        self.engine.process.wait(30)
-        self.engine.start(*self.options)
-        type(self).url = self.engine.endpoints()["e2b"]
-        type(self).mine = E2b(self.url, self.first_key())
-
     def test_sandboxes_tokens_and_keys_survive(self):
         box = self.mine.create(metadata={"a": "b"}, envVars={"KEPT": "yes"})
         self.mine.run(box, "echo kept > note")
@@ -428,6 +428,107 @@ class Restart(E2bCase):
         self.assertNotEqual(self.first_key(), key)
         self.assertEqual(self.mine.ask("GET", "/sandboxes").status, 200)
         self.assertEqual(E2b(self.url, key).ask("GET", "/sandboxes").status, 401)
+
+
+class TeamCase(E2bCase):
+    options = ("--e2b-warm", "2", "--warm", "4")
+
+    def objects(self, kind, team):
+        return json.loads(self.run_ok("get", kind, "-n", team, "-o", "json"))["items"]
+
+    def pools(self, team):
+        return {pool["metadata"]["name"]: pool["status"].get("readyReplicas", 0) for pool in self.objects("pools", team)
+                if "status" in pool}
+
+    def waiting(self, team):
+        """Names of those that nobody has created."""
+        return {box["metadata"]["name"] for box in self.objects("sandboxes", team)
+                if "hearth.dev/front" not in box["metadata"]["labels"]}
+
+    def wait_for_pool(self, team, name="default.base", ready=2):
+        wait_until(lambda: self.pools(team).get(name) == ready, what=f"a full pool of team {team}")
+
+    def launch(self, team, box):
+        found = json.loads(self.run_ok("get", "sandbox", box["sandboxID"], "-n", team, "-o", "json"))
+        return found["metadata"]["labels"]["agents.x-k8s.io/launch-type"]
+
+
+class TeamPools(TeamCase):
+    """Teams that use a public template of another's: warm from the second create on, each in its own namespace."""
+
+    def test_two_teams(self):
+        teams = {name: self.team(name, "--sandboxes", "3") for name in ("red", "blue")}
+        for name, holder in teams.items():
+            first = holder.create()
+            self.assertEqual(self.launch(name, first), "cold")
+            self.wait_for_pool(name)
+        waiting = {name: self.waiting(name) for name in teams}
+        for name, holder in teams.items():
+            with self.subTest(team=name):
+                box = holder.create(envVars={"MINE": name})
+                self.assertIn(box["sandboxID"], waiting[name])
+                self.assertEqual(self.launch(name, box), "warm")
+                self.assertEqual(box["templateID"], "base")
+                self.assertEqual(holder.run(box, "whoami; echo $MINE $E2B_TEMPLATE_ID"), f"user\n{name} base\n")
+                self.wait_for_pool(name)
+                # Three of its own, whatever waits.
+                holder.create()
+                self.wait_for_pool(name)
+                self.assertEqual(holder.ask("POST", "/sandboxes", {"templateID": "base"}).status, 429)
+                self.assertEqual(len(holder.ids()), 3)
+                self.assertEqual(len(self.waiting(name)), 2)
+        self.assertFalse(teams["red"].ids() & teams["blue"].ids())
+        self.assertEqual(self.pools("default"), {"base": 2})
+        self.assertIn("default.base", self.run_ok("pool", "ls", "-n", "red"))
+        # With the team everything goes.
+        self.run_ok("team", "rm", "red")
+        wait_until(lambda: self.engine.hearth("get", "namespace", "red").returncode != 0, what="the end of a namespace")
+        self.assertEqual((self.objects("pools", "red"), self.objects("sandboxes", "red")), ([], []))
+        self.assertEqual(self.pools("blue"), {"default.base": 2})
+
+    def test_a_template_that_is_public_no_more(self):
+        lender, borrower = self.team("lender"), self.team("borrower")
+        self.run_ok("template", "create", "lent", "-n", "lender", "--image", "host", "--surfaces", "envd", "--public")
+        wait_until(lambda: lender.ask("GET", "/templates/lent").status == 200, what="a template that is known")
+        borrower.create(templateID="lender/lent")
+        self.wait_for_pool("borrower", "lender.lent")
+        self.assertEqual(self.launch("borrower", borrower.create(templateID="lender/lent")), "warm")
+        lender.create(templateID="lent")
+        self.assertEqual(self.pools("lender"), {}, "who owns the template makes his own pools")
+        self.assertEqual(lender.ask("PATCH", "/templates/lent", {"public": False}).status, 200)
+        self.assertEqual(borrower.ask("POST", "/sandboxes", {"templateID": "lender/lent"}).status, 404)
+        wait_until(lambda: not self.objects("pools", "borrower") and not self.waiting("borrower"), what="the end of its pool")
+        self.assertEqual(len(borrower.ids()), 2, "what was created stays")
+
+    def test_a_pool_that_somebody_scales_is_his(self):
+        holder = self.team("scaled")
+        holder.create()
+        self.wait_for_pool("scaled")
+        self.run_ok("pool", "scale", "default.base", "1", "-n", "scaled")
+        self.wait_for_pool("scaled", ready=1)
+
+    def test_a_restart_keeps_them(self):
+        holder = self.team("kept")
+        holder.create()
+        self.wait_for_pool("kept")
+        waiting = self.waiting("kept")
+        self.restart(signal.SIGKILL)
+        self.wait_for_pool("kept")
+        self.assertIn(E2b(self.url, holder.key).create()["sandboxID"], waiting)
+
+
+class IdleTeams(TeamCase):
+    """A pool goes when its team creates nothing for a while."""
+
+    options = (*TeamCase.options, "--e2b-team-warm", "1", "--e2b-team-idle", "3s")
+
+    def test_it_goes_and_comes_back(self):
+        holder = self.team("idle")
+        for _ in range(2):
+            self.assertEqual(self.launch("idle", holder.create()), "cold")
+            wait_until(lambda: self.waiting("idle"), what="one that waits")
+            wait_until(lambda: not self.objects("pools", "idle") and not self.waiting("idle"), what="the end of its pool")
+        self.assertEqual(len(holder.ids()), 2, "what was created stays")
 
 
 class AccessLog(E2bCase):

@@ -38,6 +38,23 @@ class Packages(EngineCase):
     def test_python_cells(self):
         self.run_python(NEW_PYTHON, "cells_python.py")
 
+    def test_python_of_another_team(self):
+        """It uses the public template of the first one, and its second sandbox is a warm one."""
+        script = "from e2b import Sandbox; box = Sandbox.create(timeout=120); print(box.sandbox_id, box.commands.run('echo $((6*7))').stdout)"
+        key = self.team("other")
+
+        def get(*words):
+            done = self.engine.hearth("get", *words, "-n", "other", "-o", "json")
+            return json.loads(done.stdout) if done.returncode == 0 else {}
+
+        def create():
+            name, said = self.run_script(python_with(NEW_PYTHON), "-c", script, E2B_API_KEY=key).split()
+            self.assertEqual(said, "42")
+            return get("sandbox", name)["metadata"]["labels"]["agents.x-k8s.io/launch-type"]
+        self.assertEqual(create(), "cold")
+        wait_until(lambda: get("pool", "default.base").get("status", {}).get("readyReplicas") == 2, 60, "a full pool")
+        self.assertEqual(create(), "warm")
+
     def test_javascript(self):
         self.run_node(node_folder_with(NEW_NODE), "sandboxes.mjs")
 
