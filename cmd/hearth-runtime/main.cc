@@ -139,15 +139,53 @@ linux::Fd lock_folder(int folder_fd) {
   }
 }
 
+bool is_removed(int folder_fd) {
+  struct stat status{};
+  return ::fstat(folder_fd, &status) == 0 && status.st_nlink == 0;
+}
+
+// All that engines of this machine note in memory, and our part of it.
+struct Corner {
+  linux::Fd memory;
+  linux::Fd all_engines;
+  linux::Fd folder;
+  linux::Fd lock;  // held for life
+};
+
+Corner open_corner(const std::string& memory_path, const std::string& tag) {
+  Corner corner;
+  corner.memory = linux::open_file(memory_path, O_RDONLY | O_DIRECTORY);
+  corner.all_engines = open_private_folder(corner.memory.get(), "hearth");
+  corner.folder = open_private_folder(corner.all_engines.get(), tag);
+  return corner;
+}
+
+// Whoever ends or sweeps meanwhile may take the folders away that we have just made.
+Corner claim_corner(const std::string& memory_path, const std::string& tag) {
+  constexpr int kTries = 10;
+  for (int tries = 1;; ++tries) {
+    try {
+      Corner corner = open_corner(memory_path, tag);
+      corner.lock = lock_folder(corner.folder.get());
+      if (!is_removed(corner.folder.get())) return corner;
+      fail(Code::not_found, "the engine's folder in '{}' went away", memory_path);
+    } catch (const Error& error) {
+      if (error.code() != Code::not_found || tries == kTries) throw;
+    }
+  }
+}
+
+// The note goes last: what stays is found by it. Folders that are not empty stay.
+void leave_corner(const Corner& corner, const std::string& tag) {
+  if (::unlinkat(corner.folder.get(), "sandboxes", AT_REMOVEDIR) != 0 && errno != ENOENT) return;
+  linux::remove_all_at(corner.all_engines.get(), tag);
+  ::unlinkat(corner.memory.get(), "hearth", AT_REMOVEDIR);
+}
+
 // Before mounts are out of sight.
 void sweep_others(const std::string& memory_path) {
   const linux::Fd memory = linux::open_file(memory_path, O_RDONLY | O_DIRECTORY);
   runtime::sweep_dead_engines(open_private_folder(memory.get(), "hearth").get());
-}
-
-bool is_removed(int folder_fd) {
-  struct stat status{};
-  return ::fstat(folder_fd, &status) == 0 && status.st_nlink == 0;
 }
 
 // Returns when it is time to end: a signal has come; or nobody can reach us any more, because the
@@ -234,34 +272,31 @@ void run(const Options& options) {
   // tag.
   const std::string memory_path = find_memory(state_dir + "/runtime");
   sweep_others(memory_path);
+  const Corner corner = claim_corner(memory_path, tag);
+  bool is_clean = true;
+  // At every end: it is never released.
+  const OnFailure leave([&] {
+    if (is_clean) leave_corner(corner, tag);
+  });
+  runtime::note_home(corner.folder.get(), folder.get(), state_dir + "/runtime");
   // Cgroups are opened before mounts are out of sight: theirs are not kept.
   linux::CgroupTree cgroups = linux::CgroupTree::open("hearth/" + tag);
-  // Of a start that fails nothing stays; a tree with sandboxes in it refuses to go.
   linux::CgroupTree same_cgroups = linux::CgroupTree::open("hearth/" + tag);
-  OnFailure close_corner([&] { same_cgroups.remove_tree(); });
+  OnFailure undo([&] {
+    is_clean = false;
+    runtime::undo_start(corner.folder.get(), tag, same_cgroups, options.network);
+    is_clean = true;
+  });
   std::vector<std::string> kept = {"/proc",   "/sys",      "/dev",  "/usr",
                                    state_dir, memory_path, programs};
   kept.insert(kept.end(), options.host_paths.begin(), options.host_paths.end());
   linux::make_slim_mount_namespace(kept);
   const linux::Fd slim_state = linux::open_file(state_dir, O_RDONLY | O_DIRECTORY);
   const linux::Fd slim_folder = open_private_folder(slim_state.get(), "runtime");
-
-  const linux::Fd memory = linux::open_file(memory_path, O_RDONLY | O_DIRECTORY);
-  const linux::Fd all_engines = open_private_folder(memory.get(), "hearth");
-  const linux::Fd memory_folder = open_private_folder(all_engines.get(), tag);
-  const linux::Fd memory_lock = lock_folder(memory_folder.get());
-  runtime::note_home(memory_folder.get(), slim_folder.get(), state_dir + "/runtime");
-  // Whoever of them is not empty stays.
-  const OnFailure tidy_memory([&] {  // at every end: it is never released
-    if (::unlinkat(memory_folder.get(), "sandboxes", AT_REMOVEDIR) != 0 && errno != ENOENT) return;
-    for (const char* name : {"facts", "home", "lock"})
-      linux::remove_all_at(memory_folder.get(), name);
-    ::unlinkat(all_engines.get(), tag.c_str(), AT_REMOVEDIR);
-    ::unlinkat(memory.get(), "hearth", AT_REMOVEDIR);
-  });
+  const Corner slim_corner = open_corner(memory_path, tag);
   confine();
   runtime::LinuxRuntime runtime({.folder_fd = slim_folder.get(),
-                                 .memory_folder_fd = memory_folder.get(),
+                                 .memory_folder_fd = slim_corner.folder.get(),
                                  .guest_program = programs / "hearth-guest",
                                  .unpack_program = programs / "hearth-unpack",
                                  .tag = tag,
@@ -270,13 +305,22 @@ void run(const Options& options) {
                                  .image_quota_bytes = options.image_quota_mib << 20,
                                  .host_paths = options.host_paths},
                                 std::move(cgroups));
+  undo.release();
+  // At every end, once nobody asks for anything any more: it is never released.
+  const OnFailure end_runtime([&] {
+    is_clean = false;
+    try {
+      runtime.leave_nothing_of_nobody();
+      is_clean = true;
+    } catch (const Error& error) {
+      log::warning("something stays behind", {{"error", error.what()}});
+    }
+  });
   const linux::Fd listen = linux::listen_at(slim_state.get(), runtime::kSocketName);
   if (::fchownat(slim_state.get(), runtime::kSocketName, options.owner, static_cast<gid_t>(-1),
                  AT_SYMLINK_NOFOLLOW) != 0) {
     throw_errno("give the socket to user {}", options.owner);
   }
-
-  close_corner.release();
 
   runtime::Daemon daemon(runtime, listen.get(), options.owner);
   std::jthread signals([&] {
@@ -291,11 +335,6 @@ void run(const Options& options) {
   }
   daemon.run();
   ::unlinkat(slim_state.get(), runtime::kSocketName, 0);
-  try {
-    runtime.leave_nothing_of_nobody();
-  } catch (const Error& error) {
-    log::warning("something stays behind", {{"error", error.what()}});
-  }
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ using namespace std::chrono_literals;
 
 constexpr const char* kLock = "lock";
 constexpr const char* kHome = "home";
+constexpr const char* kSandboxes = "sandboxes";
 constexpr std::uint32_t kFormat = 1;
 
 struct Home {
@@ -112,7 +113,7 @@ void kill_guest(int sandboxes_fd, const std::string& unit) {
 void sweep_sandboxes(int engine_fd, const std::string& tag) {
   linux::CgroupTree cgroups = linux::CgroupTree::open("hearth/" + tag);
   const linux::Fd sandboxes(
-      ::openat(engine_fd, "sandboxes", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+      ::openat(engine_fd, kSandboxes, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (sandboxes)
     for (const std::string& unit : linux::list_folder(sandboxes.get()))
       kill_guest(sandboxes.get(), unit);
@@ -132,9 +133,25 @@ bool shares_network_names(const std::string& tag, const std::vector<std::string>
   });
 }
 
+bool has(int folder_fd, const char* name) {
+  return ::faccessat(folder_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+// Without a note it is one that was killed before it could write it; or one that lives and has
+// none. Whoever starts just now, and has not got the lock yet, finds that his folder is gone.
+void remove_if_never_used(int all_engines_fd, int engine_fd, const std::string& tag) {
+  const linux::Fd lock = try_lock_folder(engine_fd);
+  if (lock && !has(engine_fd, kHome) && !has(engine_fd, kSandboxes))
+    linux::remove_all_at(all_engines_fd, tag);
+}
+
 bool sweep_if_dead(int all_engines_fd, const std::string& tag,
                    const std::vector<std::string>& all) {
   const linux::Fd engine = linux::open_at(all_engines_fd, tag, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (!has(engine.get(), kHome)) {
+    remove_if_never_used(all_engines_fd, engine.get(), tag);
+    return false;
+  }
   const Home home = parse_home(linux::read_file_at(engine.get(), kHome));
   const linux::Fd lock = try_lock_folder(engine.get());
   if (!lock || !is_gone(home)) return false;
@@ -171,6 +188,16 @@ void note_home(int memory_folder_fd, int home_fd, const std::string& path) {
   linux::replace_file_at(memory_folder_fd, kHome, encode(home));
 }
 
+void undo_start(int memory_folder_fd, const std::string& tag, linux::CgroupTree& cgroups,
+                bool with_network) {
+  const linux::Fd sandboxes(
+      ::openat(memory_folder_fd, kSandboxes, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (sandboxes && !linux::list_folder(sandboxes.get()).empty())
+    fail(Code::conflict, "there are sandboxes from before");
+  if (with_network) network::Network({.tag = tag}).remove();
+  cgroups.remove_tree();
+}
+
 unsigned sweep_dead_engines(int all_engines_fd) {
   unsigned swept = 0;
   const std::vector<std::string> all = linux::list_folder(all_engines_fd);
@@ -178,8 +205,7 @@ unsigned sweep_dead_engines(int all_engines_fd) {
     try {
       if (sweep_if_dead(all_engines_fd, tag, all)) ++swept;
     } catch (const Error& error) {
-      // Without a note: of an earlier version, or just being made.
-      if (error.code() == Code::not_found) continue;
+      if (error.code() == Code::not_found) continue;  // it went meanwhile
       log::warning("an engine's remains stay", {{"engine", tag}, {"error", error.what()}});
     }
   }

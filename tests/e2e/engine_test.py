@@ -1,14 +1,28 @@
 """The engine's contracts with scripts: ready, endpoints, one at a time, three ways to end."""
+import contextlib
+import glob
 import os
 import pathlib
 import shutil
 import signal
 import socket
 import subprocess
+import tempfile
+import time
 import unittest
 import urllib.request
 
-from hearth import HEARTH, SECONDS, Engine, expect_host_as_before, host_state, is_alive, need_root, wait_until
+from hearth import HEARTH, SECONDS, START_SECONDS, Engine, expect_host_as_before, host_state, is_alive, need_root, wait_until
+
+
+def tag_of(state_dir):
+    """By which a runtime calls what it makes on the machine."""
+    status = os.stat(f"{state_dir}/runtime")
+    return f"{status.st_dev:x}-{status.st_ino:x}"
+
+
+def in_memory(state_dir, part=""):
+    return [path for place in ("/run", "/dev/shm") for path in glob.glob(f"{place}/hearth/{tag_of(state_dir)}{part}")]
 
 
 class EngineTest(unittest.TestCase):
@@ -168,7 +182,7 @@ class EngineTest(unittest.TestCase):
 
     def test_a_folder_that_got_the_inode_of_one_that_is_gone_has_an_engine_of_its_own(self):
         self.make_one()
-        tag = self.tag_of(self.engine.state_dir)
+        tag = tag_of(self.engine.state_dir)
         (note,) = [path for path in (pathlib.Path(place, "hearth", tag, "home") for place in ("/run", "/dev/shm")) if path.is_file()]
         self.kill_all_but_sandboxes()
         shutil.rmtree(self.engine.state_dir)
@@ -177,7 +191,7 @@ class EngineTest(unittest.TestCase):
         other = Engine().start("--warm", "0")
         self.addCleanup(other.remove)
         other.end()
-        twin = note.parent.with_name(self.tag_of(other.state_dir))
+        twin = note.parent.with_name(tag_of(other.state_dir))
         twin.parent.mkdir(0o700, exist_ok=True)
         twin.mkdir(0o700)
         (twin / "home").write_bytes(text)
@@ -186,12 +200,6 @@ class EngineTest(unittest.TestCase):
         self.assertEqual((result.stdout, result.stderr), ("alive\n", ""))
         other.end()
         self.expect_host_as_before()
-
-    @staticmethod
-    def tag_of(state_dir):
-        """By which a runtime calls what it makes on the machine."""
-        status = os.stat(f"{state_dir}/runtime")
-        return f"{status.st_dev:x}-{status.st_ino:x}"
 
     def test_a_state_folder_that_was_moved_is_not_gone(self):
         pid = self.make_one()
@@ -223,6 +231,120 @@ class EngineTest(unittest.TestCase):
         said = wait_until(lambda: "hearth run" in self.engine.said() and self.engine.said(), what="the demonstration")
         self.assertIn("42", said)
         self.assertEqual(self.engine.sandboxes(), [])
+
+
+class Starts(unittest.TestCase):
+    """A start that fails leaves nothing. One that is killed leaves nothing that the next engine does not take away, even if
+    its folder is gone by then."""
+
+    words = ("--warm", "2", "--no-e2b", "--metrics-port", "0", "--kube-port", "0")
+
+    @classmethod
+    def setUpClass(cls):
+        need_root()
+
+    def setUp(self):
+        self.before = host_state()
+
+    def expect_failure(self, program=HEARTH, prepare=lambda folder: None):
+        folder = tempfile.mkdtemp(prefix="hearth-e2e-")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        prepare(pathlib.Path(folder))
+        result = subprocess.run([program, "up", "--state-dir", folder, *self.words], capture_output=True, text=True, timeout=START_SECONDS)
+        self.assertEqual(result.returncode, 1, result.stdout)
+        expect_host_as_before(self.before)
+        return result.stderr
+
+    def test_one_without_its_guest_fails(self):
+        programs = pathlib.Path(tempfile.mkdtemp(prefix="hearth-e2e-bin-"))
+        self.addCleanup(shutil.rmtree, programs)
+        for name in ("hearth", "hearth-runtime"):
+            shutil.copy(pathlib.Path(HEARTH).with_name(name), programs)
+        self.assertIn("hearth-guest", self.expect_failure(str(programs / "hearth")))
+
+    def test_one_that_cannot_listen_fails(self):
+        def prepare(folder):
+            (folder / "engine.lock").touch()  # an engine was here before
+            (folder / "runtime.sock/taken").mkdir(parents=True)
+        self.assertIn("runtime.sock", self.expect_failure(prepare=prepare))
+
+    # What tells how far a start has come.
+    signs = {
+        "its folder": lambda folder: glob.glob(f"{folder}/runtime"),
+        "its folder in memory": lambda folder: in_memory(folder),
+        "its lock there": lambda folder: in_memory(folder, "/lock"),
+        "its note there": lambda folder: in_memory(folder, "/home"),
+        "its cgroup": lambda folder: [path for place in ("", "/*") for path in glob.glob(f"/sys/fs/cgroup{place}/hearth/{tag_of(folder)}")],
+        "its sandboxes": lambda folder: in_memory(folder, "/sandboxes"),
+        "the image of the host": lambda folder: os.listdir(f"{folder}/runtime/images"),
+        "its socket": lambda folder: glob.glob(f"{folder}/runtime.sock"),
+    }
+
+    def begin(self, sign):
+        """A start that has come so far."""
+        engine = Engine()
+        self.addCleanup(shutil.rmtree, engine.state_dir, ignore_errors=True)
+        engine.process = subprocess.Popen([HEARTH, "up", "--state-dir", engine.state_dir, *self.words],
+                                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(engine.process.kill)
+        end = time.monotonic() + START_SECONDS
+        while time.monotonic() < end and engine.process.poll() is None:
+            with contextlib.suppress(FileNotFoundError):
+                if sign(engine.state_dir):
+                    return engine
+        self.fail("it never came so far")
+
+    def kill(self, sign, *, runtime):
+        engine = self.begin(sign)
+        pid = engine.process.pid
+        # At once: looking for it takes longer than what is to be hit.
+        for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split() if runtime else ():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(child), signal.SIGKILL)
+        engine.process.kill()
+        engine.process.wait()
+        # The next one would get its number, and with it whatever is called by that.
+        with contextlib.suppress(FileNotFoundError):
+            self.addCleanup(os.close, os.open(f"{engine.state_dir}/runtime", os.O_RDONLY))
+        shutil.rmtree(engine.state_dir, ignore_errors=True)
+        wait_until(lambda: not engine.runtime_pid(), START_SECONDS, "the end of the runtime")
+        shutil.rmtree(engine.state_dir, ignore_errors=True)
+
+    def sweep(self):
+        other = Engine().start("--warm", "0")
+        self.addCleanup(other.remove)
+        other.end()
+        expect_host_as_before(self.before)
+
+    def test_one_that_is_killed_at_any_moment(self):
+        for name, sign in self.signs.items():
+            with self.subTest(sign=name):
+                self.kill(sign, runtime=True)
+        began = time.monotonic()
+        self.kill(self.signs["its socket"], runtime=True)
+        takes = time.monotonic() - began
+        for part in range(1, 12):
+            with self.subTest(part=part):
+                begun = time.monotonic()
+                self.kill(lambda _: time.monotonic() > begun + takes * part / 11, runtime=True)
+        self.sweep()
+
+    def test_one_whose_engine_alone_is_killed_and_whose_folder_goes(self):
+        for name, sign in self.signs.items():
+            with self.subTest(sign=name):
+                self.kill(sign, runtime=False)
+        self.sweep()
+
+    def test_a_runtime_that_nobody_waits_for_leaves_nothing(self):
+        """Its engine was killed before it was ready."""
+        with tempfile.TemporaryDirectory(prefix="hearth-e2e-") as folder:
+            read, write = os.pipe()
+            runtime = subprocess.Popen([pathlib.Path(HEARTH).with_name("hearth-runtime"), "--state-dir", folder, "--owner", "0",
+                                        "--warm", "2", "--ready-fd", str(write)], pass_fds=[write], stderr=subprocess.DEVNULL)
+            os.close(read)
+            os.close(write)
+            self.assertEqual(runtime.wait(START_SECONDS), 1)
+            expect_host_as_before(self.before)
 
 
 if __name__ == "__main__":
