@@ -43,6 +43,19 @@ void NamedHosts::forget(std::string_view uid) {
   });
 }
 
+void NamedHosts::forget_others(std::uint32_t address, std::string_view uid) {
+  rules_.with([&](ByAddress& all) {
+    const auto found = all.find(address);
+    if (found != all.end() && found->second.pod.uid != uid) all.erase(found);
+  });
+}
+
+bool NamedHosts::has_rules(std::string_view uid) const {
+  return rules_.with([&](const ByAddress& all) {
+    return std::ranges::any_of(all, [&](const auto& one) { return one.second.pod.uid == uid; });
+  });
+}
+
 NameRuling NamedHosts::judge(std::uint32_t address, std::string_view name) const {
   return rules_.with([&](const ByAddress& all) {
     const auto found = all.find(address);

@@ -44,6 +44,9 @@ class NamedHosts {
   // sense.
   void set_rules(const model::Json& pod);
   void forget(std::string_view uid);
+  // A pod without rules has that address now: what was said of whoever had it before is void.
+  void forget_others(std::uint32_t address, std::string_view uid);
+  bool has_rules(std::string_view uid) const;
 
   NameRuling judge(std::uint32_t address, std::string_view name) const;
   std::optional<Pod> find(std::uint32_t address) const;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "client/kinds.h"
+#include "model/agent_sandbox.h"
 #include "model/container_id.h"
 #include "model/front_door.h"
 #include "node/pod_index.h"
@@ -48,6 +49,14 @@ bool is_same_neighbour(const Json& before, const Json& now) {
 
 std::string_view wish_of(const Json& pod) {
   return model::annotation_of(pod, model::kEgressAnnotation);
+}
+
+// As the Sandbox's controller will tell its pod; empty for none.
+std::string_view wish_for_pod(const Json& sandbox) {
+  const std::string_view own = wish_of(sandbox);
+  if (!own.empty()) return own;
+  return text_at(sandbox,
+                 {"spec", "podTemplate", "metadata", "annotations", model::kEgressAnnotation});
 }
 
 bool has_names(const Json& pod) {
@@ -160,8 +169,34 @@ void PolicyKeeper::enforce(const Json& pod, const std::string& sandbox) {
          "pod '{}' asks name servers of its own (dnsPolicy None): hosts cannot be allowed by name",
          model::name_of(pod));
   const std::lock_guard telling(telling_);
-  named_.set_rules(pod);
-  runtime_.set_policy(sandbox, policy_of(pod));
+  const Json wanted = newest_wish(pod);
+  named_.set_rules(wanted);
+  const network::Policy policy = policy_of(wanted);
+  runtime_.set_policy(sandbox, policy);
+  const std::lock_guard lock(mutex_);
+  applied_[std::string(model::uid_of(pod))] = {.policy = policy,
+                                               .sandboxes = running_sandboxes(pod)};
+}
+
+// The pod with what its Sandbox says now. One without, or whose Sandbox may not be read, speaks for
+// itself.
+Json PolicyKeeper::newest_wish(const Json& pod) {
+  const auto owner = model::controller_of(pod);
+  if (!owner || owner->kind != "Sandbox" || owner->group() != model::kCoreGroup) return pod;
+  std::optional<Json> sandbox;
+  try {
+    sandbox = client_.find(client::kSandboxes, model::namespace_of(pod), owner->name);
+  } catch (const Error& error) {
+    if (error.code() != Code::forbidden) throw;
+  }
+  if (!sandbox || model::uid_of(*sandbox) != owner->uid) return pod;
+  Json newest = pod;
+  model::JsonObject& annotations = model::make_object_at(newest, {"metadata", "annotations"});
+  if (const std::string_view wish = wish_for_pod(*sandbox); wish.empty())
+    annotations.erase(model::kEgressAnnotation);
+  else
+    annotations[model::kEgressAnnotation] = wish;
+  return newest;
 }
 
 void PolicyKeeper::admit(std::uint32_t address, const std::string& name,
@@ -177,6 +212,7 @@ void PolicyKeeper::admit(std::uint32_t address, const std::string& name,
   Json pod = *known;
   model::make_object_at(pod, {"metadata", "annotations"})[model::kEgressAnnotation] =
       asking->egress;
+  pod = newest_wish(pod);
   const std::set<std::string> sandboxes = running_sandboxes(pod);
   if (sandboxes.empty()) fail(Code::unavailable, "pod '{}' does not run", model::name_of(pod));
   // Containers of a pod share its network: what is said of one holds for all.
@@ -186,7 +222,11 @@ void PolicyKeeper::admit(std::uint32_t address, const std::string& name,
 
 void PolicyKeeper::note_names(const Json& pod) {
   try {
-    named_.set_rules(pod);
+    // Most have none, and nobody needs to be asked about them.
+    if (wish_of(pod).empty() && !named_.has_rules(model::uid_of(pod)))
+      return named_.forget_others(address_of_pod(pod), model::uid_of(pod));
+    const std::lock_guard telling(telling_);
+    named_.set_rules(newest_wish(pod));
   } catch (const Error&) {
     // An annotation that makes no sense: the policy before it stands, and so do these.
   }
@@ -309,8 +349,9 @@ void PolicyKeeper::apply(const Json& pod) {
       known.policies->policy_for(pod, *known.neighbours, named_.answered_to(uid));
   if (is_in_force(uid, expected, sandboxes)) return;
   const std::lock_guard telling(telling_);
-  // What we know may be older than what the pod began with: nothing is loosened by mistake.
-  const network::Policy policy = policy_of(pod);
+  // What we know may be older than what the pod began with, or was told since: nothing is loosened
+  // by mistake.
+  const network::Policy policy = policy_of(newest_wish(pod));
   if (is_in_force(uid, policy, sandboxes)) return;
   for (const std::string& id : sandboxes) {
     try {

@@ -3,6 +3,10 @@
 // A pod begins with the right one: first_policy() asks the API for the NetworkPolicies of its
 // namespace, since a watch may be behind whoever made both. Changes follow on a thread of its own:
 // those of a policy or of the pod itself at once, those of its neighbours some at a time.
+//
+// Whom a Sandbox's pod may reach is said to the Sandbox. Its pod hears of it later, perhaps of
+// several such words one after the other, when the newest is in force already. So the Sandbox is
+// asked before anything is put in force: an older word never takes the place of a newer one.
 #pragma once
 
 #include <chrono>
@@ -40,8 +44,9 @@ class PolicyKeeper {
 
   // For a container that is about to be made. Throws Error, also StatusError.
   network::Policy first_policy(const Json& pod);
-  // At once, by what the pod and the NetworkPolicies that the API has now say. Error(invalid) for
-  // rules by name of a pod that asks others for names. Thread-safe. Throws Error, also StatusError.
+  // At once, by what the pod, or its Sandbox, and the NetworkPolicies that the API has now say.
+  // Error(invalid) for rules by name of a pod that asks others for names. Thread-safe. Throws
+  // Error, also StatusError.
   void enforce(const Json& pod, const std::string& sandbox);
 
   // Hosts by name, for whoever answers names: whether the pod at this address may ask for it, and
@@ -71,6 +76,7 @@ class PolicyKeeper {
   };
 
   network::Policy policy_of(const Json& pod);
+  Json newest_wish(const Json& pod);
   void note_names(const Json& pod);
   void note_pod(const Json& pod, bool is_neighbourly);
   void note_all(bool is_urgent);

@@ -1,6 +1,7 @@
 // Policies of pods as NetworkPolicies come and go, on the real API server.
 #include "node/policy_keeper.h"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -33,6 +34,7 @@ class Told {
   void add(const std::string& id, const Policy& policy) {
     const std::lock_guard lock(mutex_);
     last_[id] = policy;
+    all_[id].push_back(policy);
     ++count_;
     news_.notify_all();
   }
@@ -47,11 +49,16 @@ class Told {
     const std::lock_guard lock(mutex_);
     return count_;
   }
+  std::vector<Policy> all_of(const std::string& id) {
+    const std::lock_guard lock(mutex_);
+    return all_[id];
+  }
 
  private:
   std::mutex mutex_;
   std::condition_variable news_;
   std::map<std::string, Policy> last_;
+  std::map<std::string, std::vector<Policy>> all_;
   int count_ = 0;
 };
 
@@ -254,6 +261,102 @@ TEST_F(NamedHostsOfPods, APodThatAsksOthersForNamesIsRefused) {
     EXPECT_EQ(error.code(), Code::invalid);
   }
   EXPECT_EQ(keeper_->judge(kPod, "b.example"), NameRuling::free);
+}
+
+// Pods that hear of their Sandbox's words later than whoever was told that they hold.
+class EgressOfSandboxes : public NamedHostsOfPods {
+ protected:
+  static constexpr std::string_view kFirst = R"({"allow":[],"deny":["1.1.1.1"]})";
+  static constexpr std::string_view kSecond = R"({"allow":[],"deny":["2.2.2.2"]})";
+
+  void SetUp() override {
+    NamedHostsOfPods::SetUp();
+    start();
+    const Json sandbox = client().create(client::kSandboxes, json(R"({
+        "apiVersion":"agents.x-k8s.io/v1beta1","kind":"Sandbox",
+        "metadata":{"name":"a","namespace":"default"},
+        "spec":{"podTemplate":{"spec":{"containers":[{"name":"main","image":"host"}]}}}})"));
+    make_pod("a", "web");
+    client().patch(client::kPods, "default", "a", client::PatchKind::merge,
+                   {{"metadata", {{"ownerReferences", {model::controller_reference(sandbox)}}}}});
+    make_pod("z", "web");
+    run("a", "10.77.0.2", "box-a");
+    run("z", "10.77.0.3", "box-z");
+    ASSERT_TRUE(told_.wait_for("box-a", kWorld));
+    ASSERT_TRUE(told_.wait_for("box-z", kWorld));
+  }
+  void say(const client::ResourceId& kind, std::string_view name, std::string_view wish) {
+    client().patch(kind, "default", name, client::PatchKind::merge,
+                   {{"metadata", {{"annotations", {{model::kEgressAnnotation, wish}}}}}});
+  }
+  // As the E2B API does it.
+  void put(std::string_view wish) {
+    say(client::kSandboxes, "a", wish);
+    keeper_->enforce(wishing(pods_.find("default", "a"), wish), "box-a");
+  }
+  // Everything that was said of the pod before has been looked at: the next in line was.
+  void catch_up() {
+    const std::string mark = fmt::format("9.9.9.{}", ++marks_);
+    say(client::kPods, "z", R"({"allow":[],"deny":[")" + mark + R"("]})");
+    ASSERT_TRUE(told_.wait_for("box-z", denying(mark)));
+  }
+  static Policy denying(std::string_view address) {
+    return {.mode = Mode::world, .deny = {network::parse_rule(std::string(address))}};
+  }
+
+ private:
+  int marks_ = 0;
+};
+
+TEST_F(EgressOfSandboxes, ALateWordPutsNothingOlderInForce) {
+  put(kFirst);
+  put(kSecond);
+  const std::size_t before = told_.all_of("box-a").size();
+  ASSERT_EQ(told_.all_of("box-a").back(), denying("2.2.2.2"));
+  say(client::kPods, "a", kFirst);
+  catch_up();
+  say(client::kPods, "a", kSecond);
+  catch_up();
+  const std::vector<Policy> all = told_.all_of("box-a");
+  EXPECT_EQ(std::ranges::count(all.begin() + static_cast<std::ptrdiff_t>(before), all.end(),
+                               denying("1.1.1.1")),
+            0);
+  EXPECT_EQ(all.back(), denying("2.2.2.2"));
+}
+
+TEST_F(EgressOfSandboxes, ALateWordOfTheWayItWasIsNoNewsEither) {
+  put(kFirst);
+  const auto before = std::ranges::count(told_.all_of("box-a"), kWorld);
+  // Somebody looks at all pods before the pod has heard of it.
+  forbid_all("closed", "web");
+  ASSERT_TRUE(told_.wait_for("box-a", kNothing));
+  allow_again("closed");
+  ASSERT_TRUE(told_.wait_for("box-a", denying("1.1.1.1")));
+  EXPECT_EQ(std::ranges::count(told_.all_of("box-a"), kWorld), before);
+}
+
+TEST_F(EgressOfSandboxes, ALateWordBringsNoOlderNames) {
+  put(R"({"allow":["b.example"],"deny":["0.0.0.0/0"]})");
+  put(kWish);
+  say(client::kPods, "a", R"({"allow":["b.example"],"deny":["0.0.0.0/0"]})");
+  catch_up();
+  EXPECT_EQ(keeper_->judge(kPod, "a.example"), NameRuling::named);
+  EXPECT_EQ(keeper_->judge(kPod, "b.example"), NameRuling::refused);
+}
+
+TEST_F(EgressOfSandboxes, WhatTheSandboxSaysNoMoreHoldsNoMore) {
+  put(kFirst);
+  say(client::kPods, "a", kFirst);
+  catch_up();
+  client().patch(client::kSandboxes, "default", "a", client::PatchKind::merge,
+                 {{"metadata", {{"annotations", {{model::kEgressAnnotation, nullptr}}}}}});
+  keeper_->enforce(wishing(pods_.find("default", "a"), R"({"allow":[],"deny":[]})"), "box-a");
+  EXPECT_EQ(told_.all_of("box-a").back(), kWorld);
+  // The pod still says otherwise.
+  client().patch(client::kPods, "default", "a", client::PatchKind::merge,
+                 json(R"({"metadata":{"labels":{"app":"other"}}})"));
+  catch_up();
+  EXPECT_EQ(told_.all_of("box-a").back(), kWorld);
 }
 
 }  // namespace
