@@ -17,6 +17,7 @@
 #include "model/agent_sandbox.h"
 #include "model/meta.h"
 #include "model/selector.h"
+#include "model/template_ref.h"
 #include "model/yaml_text.h"
 
 namespace hearth::cli {
@@ -239,8 +240,7 @@ class Relatives {
               add(client::kSandboxes, text_at(object, {"status", "sandbox", "name"}), true))
         add_children_of_sandbox(Json(*sandbox));
     } else if (kind.kind == "SandboxWarmPool") {
-      add(client::kSandboxTemplates, text_at(object, {"spec", "sandboxTemplateRef", "name"}),
-          false);
+      add_template_of(object);
       add_controlled(
           client::kSandboxes, object,
           fmt::format("{}={}", model::kPoolLabel, model::name_hash(model::name_of(object))));
@@ -259,6 +259,13 @@ class Relatives {
     if (!object) return nullptr;
     found_.push_back({.object = std::move(*object), .is_child = is_child});
     return &found_.back().object;
+  }
+
+  // Perhaps of another namespace.
+  void add_template_of(const Json& pool) {
+    const model::Key key = model::template_key_of(pool);
+    auto object = attempt([&] { return api_.find(client::kSandboxTemplates, key.ns, key.name); });
+    if (object) found_.push_back({.object = std::move(*object), .is_child = false});
   }
 
   void add_owner(const Json& object) {

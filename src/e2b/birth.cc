@@ -105,8 +105,9 @@ pool::Wish wish_of(const Birth& birth) {
 std::optional<pool::Hold> take(Core& core, const Birth& birth) {
   pool::Allocator& allocator = *core.parts.allocator;
   if (auto hold = allocator.take(wish_of(birth))) return hold;
+  // Whoever would wait for a later one than those that are coming is sooner served cold.
   const pool::Stock stock = allocator.stock(*birth.pool);
-  if (stock.starting + stock.unready == 0) return {};
+  if (stock.starting + stock.unready <= stock.waiting) return {};
   auto served = std::make_shared<std::promise<std::optional<pool::Hold>>>();
   auto future = served->get_future();
   const auto ticket = allocator.wait(

@@ -420,5 +420,26 @@ TEST(E2bCreates, WithoutANodeAgentEnvdIsTold) {
   EXPECT_EQ(world.ask("POST", "/sandboxes/" + id + "/pause", R"({"memory":false})").status, 501U);
 }
 
+TEST(E2bCreate, WaitsForThoseThatStartAndForNoMoreThanThese) {
+  Options options = quick_options();
+  options.warm_patience = std::chrono::minutes(1);
+  World world(options);
+  const model::Key pool{"default", "base"};
+  const std::string coming = new_sandbox_id();
+  world.node.hold_back(coming);
+  world.add_member("base", "default", coming, /*is_ready=*/false);
+  std::string patient;
+  std::jthread first([&] { patient = world.create(); });
+  ASSERT_TRUE(eventually([&] { return world.allocator->stock(pool).waiting == 1; }));
+  const std::string cold = world.create();
+  EXPECT_EQ(model::label_of(world.sandbox(cold), model::kLaunchTypeLabel), "cold");
+  EXPECT_EQ(world.allocator->stock(pool).waiting, 1U) << "the other one still waits";
+  ASSERT_TRUE(eventually(
+      [&] { return world.client().find(client::kPods, "default", coming).has_value(); }));
+  world.node.restart_container("default", coming);
+  first.join();
+  EXPECT_EQ(patient, coming);
+}
+
 }  // namespace
 }  // namespace hearth::e2b

@@ -134,6 +134,11 @@ class FakeNode {
   // From now on new pods stay as they are, and nothing is frozen.
   void stop_working() { is_lazy_ = true; }
   void work_again() { is_lazy_ = false; }
+  // The pod of this name stays as it is until restart_container(). Before it is there.
+  void hold_back(std::string pod) {
+    const std::lock_guard lock(mutex_);
+    held_back_ = std::move(pod);
+  }
 
   // Its container begins anew, as after a crash.
   void restart_container(std::string_view ns, std::string_view name) {
@@ -147,6 +152,8 @@ class FakeNode {
       if (model::is_deleting(pod)) {
         client_.remove(client::kPods, model::namespace_of(pod), model::name_of(pod),
                        {.propagation = {}, .uid = {}, .resource_version = {}, .grace_seconds = 0});
+      } else if (is_held_back(pod)) {
+        return;
       } else if (!is_lazy_ && model::text_at(pod, {"status", "phase"}) != "Running") {
         run(pod, std::string(model::uid_of(pod)));
       } else if (!is_lazy_) {
@@ -155,6 +162,10 @@ class FakeNode {
     } catch (const Error&) {
       // It went meanwhile.
     }
+  }
+  bool is_held_back(const Json& pod) const {
+    const std::lock_guard lock(mutex_);
+    return model::name_of(pod) == held_back_;
   }
   void run(const Json& pod, const std::string& container) {
     Json status = json(R"({"status":{"phase":"Running","podIP":"127.0.0.1",
@@ -185,6 +196,8 @@ class FakeNode {
   client::Client& client_;
   client::WatchCache pods_;
   std::atomic<bool> is_lazy_ = false;
+  mutable std::mutex mutex_;  // guards held_back_
+  std::string held_back_;
   int restarts_ = 0;
 };
 
@@ -302,9 +315,9 @@ class World {
     made.at_pointer("/spec/sandboxTemplateRef").as_object()["name"] = name;
     client().create(client::kSandboxWarmPools, made);
   }
-  // An idle member of a pool, ready to be taken when this returns.
+  // An idle member of a pool, ready to be taken when this returns; or one that starts.
   std::string add_member(std::string_view pool = "base", std::string_view ns = "default",
-                         std::string id = new_sandbox_id()) {
+                         std::string id = new_sandbox_id(), bool is_ready = true) {
     const Json owner = client().get(client::kSandboxWarmPools, ns, pool);
     Json made = json(R"({"apiVersion":"agents.x-k8s.io/v1beta1","kind":"Sandbox","metadata":{},
         "spec":{"podTemplate":{"metadata":{"annotations":
@@ -324,9 +337,13 @@ class World {
     metadata["labels"] = labels;
     metadata["ownerReferences"] = model::JsonArray{model::controller_reference(owner)};
     const model::Key key{std::string(ns), std::string(pool)};
-    const std::size_t before = allocator->stock(key).ready;
+    const auto there = [&] {
+      const pool::Stock stock = allocator->stock(key);
+      return is_ready ? stock.ready : stock.starting;
+    };
+    const std::size_t before = there();
     client().create(client::kSandboxes, made);
-    EXPECT_TRUE(eventually([&] { return allocator->stock(key).ready > before; }));
+    EXPECT_TRUE(eventually([&] { return there() > before; }));
     return id;
   }
 

@@ -476,15 +476,17 @@ class TeamPools(TeamCase):
                 self.wait_for_pool(name)
                 self.assertEqual(holder.ask("POST", "/sandboxes", {"templateID": "base"}).status, 429)
                 self.assertEqual(len(holder.ids()), 3)
-                self.assertEqual(len(self.waiting(name)), 2)
+                wait_until(lambda: len(self.waiting(name)) == 2, what="two that wait")
         self.assertFalse(teams["red"].ids() & teams["blue"].ids())
-        self.assertEqual(self.pools("default"), {"base": 2})
+        wait_until(lambda: self.pools("default") == {"base": 2}, what="the pool of the first team, as it was")
         self.assertIn("default.base", self.run_ok("pool", "ls", "-n", "red"))
+        self.assertRegex(self.run_ok("describe", "pool", "default.base", "-n", "red"),
+                         r"(?s)Template: +default/base\n.*SandboxTemplate +base ")
         # With the team everything goes.
         self.run_ok("team", "rm", "red")
         wait_until(lambda: self.engine.hearth("get", "namespace", "red").returncode != 0, what="the end of a namespace")
         self.assertEqual((self.objects("pools", "red"), self.objects("sandboxes", "red")), ([], []))
-        self.assertEqual(self.pools("blue"), {"default.base": 2})
+        wait_until(lambda: self.pools("blue") == {"default.base": 2}, what="the other team's pool, as it was")
 
     def test_a_template_that_is_public_no_more(self):
         lender, borrower = self.team("lender"), self.team("borrower")
@@ -507,6 +509,17 @@ class TeamPools(TeamCase):
         self.run_ok("pool", "scale", "default.base", "1", "-n", "scaled")
         self.wait_for_pool("scaled", ready=1)
 
+    def test_a_pool_of_ones_own_is_enough(self):
+        holder = self.team("own")
+        said = self.engine.hearth("pool", "create", "ours", "-n", "own", "--template", "default/base", "--e2b")
+        self.assertEqual((said.returncode, said.stdout, said.stderr), (0, "ours\n", ""))
+        self.wait_for_pool("own", "ours", 1)
+        self.assertEqual(self.launch("own", holder.create()), "warm", "the first one too")
+        self.wait_for_pool("own", "ours", 1)
+        self.assertEqual(set(self.pools("own")), {"ours"})
+        said = self.engine.hearth("pool", "create", "none", "-n", "own", "--template", "default/none", "--e2b")
+        self.assertIn("no public template 'none' in the namespace 'default'", said.stderr)
+
     def test_a_restart_keeps_them(self):
         holder = self.team("kept")
         holder.create()
@@ -520,7 +533,7 @@ class TeamPools(TeamCase):
 class IdleTeams(TeamCase):
     """A pool goes when its team creates nothing for a while."""
 
-    options = (*TeamCase.options, "--e2b-team-warm", "1", "--e2b-team-idle", "3s")
+    options = (*TeamCase.options, "--e2b-team-warm", "1", "--e2b-team-idle", "8s")
 
     def test_it_goes_and_comes_back(self):
         holder = self.team("idle")
