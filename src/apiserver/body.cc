@@ -183,10 +183,7 @@ model::ParsedJson read_object(const Call& call, model::Storage storage) {
   model::ParsedJson parsed = decode(call, resource.kind, std::move(storage));
   if (resource.built_in) fill_in_type(parsed.value, resource.api_version(), resource.kind);
   check_type(parsed.value, resource.api_version(), resource.kind, call.request.body);
-  const std::string_view ns = namespace_of(parsed.value);
-  if (resource.namespaced && call.path->ns && !ns.empty() && ns != *call.path->ns)
-    model::throw_bad_request(
-        "the namespace of the provided object does not match the namespace sent on the request");
+  if (resource.namespaced && call.path->ns) check_namespace_of(parsed.value, *call.path->ns);
   return parsed;
 }
 

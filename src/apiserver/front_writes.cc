@@ -64,9 +64,7 @@ model::ParsedJson read_patch(const Call& call, PatchKind kind, model::Scratch& s
 
 // Of what is posted to a pod: it says which, as the path does.
 void check_same_pod(const Call& call, const Json& body) {
-  if (const std::string_view ns = namespace_of(body); !ns.empty() && ns != call.path->ns)
-    model::throw_bad_request(
-        "the namespace of the provided object does not match the namespace sent on the request");
+  check_namespace_of(body, call.path->ns.value_or(""));
   if (name_of(body) != call.path->name)
     model::throw_bad_request(fmt::format("name in URL does not match name in {} object",
                                          model::text_at(body, {"kind"})));

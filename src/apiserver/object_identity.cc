@@ -40,10 +40,7 @@ void check_place(const Place& place, const Json& next) {
   if (name != place.name)
     model::throw_bad_request(fmt::format(
         "the name of the object ({}) does not match the name on the URL ({})", name, place.name));
-  const std::string_view ns = namespace_of(next);
-  if (!ns.empty() && place.resource.namespaced && ns != place.ns)
-    model::throw_bad_request(
-        "the namespace of the provided object does not match the namespace sent on the request");
+  if (place.resource.namespaced) check_namespace_of(next, place.ns);
 }
 
 void check_identity(const Place& place, std::string_view subresource, bool is_put, const Json& old,

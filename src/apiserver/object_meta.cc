@@ -21,6 +21,13 @@ std::string new_uid() {
          hex.substr(16, 4) + "-" + hex.substr(20);
 }
 
+void check_namespace_of(const Json& object, std::string_view ns) {
+  const std::string_view named = namespace_of(object);
+  if (!named.empty() && named != ns)
+    model::throw_bad_request(
+        "the namespace of the provided object does not match the namespace sent on the request");
+}
+
 std::vector<std::string> finalizers_of(const Json& object) {
   std::vector<std::string> names;
   if (const model::JsonArray* list = model::array_at(object, {"metadata", "finalizers"}))

@@ -30,6 +30,9 @@ inline bool is_deleting(const Json& object) {
   return !model::text_at(object, {"metadata", "deletionTimestamp"}).empty();
 }
 
+// Throws 400 for an object that names another namespace than the request; it may name none.
+void check_namespace_of(const Json& object, std::string_view ns);
+
 std::vector<std::string> finalizers_of(const Json& object);
 // Finalizers of custom kinds should say whose they are; of an update, the new ones.
 void warn_of_finalizers(const Json& object, const Json* old, std::vector<std::string>& warnings);
