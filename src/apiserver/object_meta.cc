@@ -9,6 +9,7 @@
 #include "base/id.h"
 #include "base/time_text.h"
 #include "model/names.h"
+#include "model/status.h"
 
 namespace hearth::apiserver {
 
