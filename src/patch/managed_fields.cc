@@ -124,15 +124,10 @@ void record_changes(Owners& owners, Changes changes, const Manager& manager) {
   for (Owner& owner : owners)
     if (&owner != earlier) take_away(owner, changes);
   if (earlier) {
-    // Mostly it owns all of it already.
     own.fields = earlier->fields;
-    const bool loses = overlaps(own.set(), changes.removed);
-    const bool gains = !contains(own.set(), changes.set);
-    if (loses || gains) {
-      FieldSet set = own.set();
-      if (loses) set = subtract(std::move(set), changes.removed);
-      own.own(unite(std::move(set), std::move(changes.set)));
-    }
+    // Mostly it owns all of it already. A set is as large as its object: it is copied once.
+    if (overlaps(own.set(), changes.removed) || !contains(own.set(), changes.set))
+      own.own(unite(subtract(own.set(), changes.removed), std::move(changes.set)));
     *earlier = std::move(own);
   } else if (!changes.set.empty()) {
     own.own(std::move(changes.set));
