@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -134,7 +135,7 @@ std::shared_ptr<const Tree> shown_tree(const store::Object& object, const Resour
 }  // namespace
 
 KeptText render_kept(const Json& object, const patch::Owners& owners) {
-  // It grows once in the life of a thread; what is kept has no room to spare.
+  // It grows once in the life of a thread; what is kept has no room to spare but for its revision.
   static thread_local std::string text;
   model::empty_room(text);
   text += head_of(model::text_at(object, {"kind"}), model::text_at(object, {"apiVersion"}));
@@ -150,7 +151,10 @@ KeptText render_kept(const Json& object, const patch::Owners& owners) {
   text += '}';
   append_members(text, object.get_object(), {"kind", "apiVersion", "metadata"});
   text += '}';
-  return {text, hole};
+  KeptText kept{.text = {}, .hole = hole};
+  kept.text.reserve(text.size() + std::numeric_limits<store::Revision>::digits10 + 1);
+  kept.text = text;
+  return kept;
 }
 
 void put_managed_fields(Json& object, const patch::Owners& owners) {

@@ -32,6 +32,9 @@ constexpr std::size_t kMostText = 6 << 20;
 constexpr std::size_t kLeastGarbage = 256;
 constexpr std::size_t kMostGarbage = 2048;
 
+// Of a text that is kept: what was left for a longer revision than it got.
+constexpr std::size_t kMostSpare = 24;
+
 void check(const Write& write) {
   if (write.key.resource.empty() || write.key.name.empty()) {
     fail(Code::invalid, "an object needs a resource and a name");
@@ -49,16 +52,24 @@ void check(const Write& write) {
   }
 }
 
+// Into the text itself where it has room: others wait for the file meanwhile.
+void insert_revision(std::string& text, std::size_t hole, Revision revision) {
+  const std::string number = std::to_string(revision);
+  if (text.capacity() - text.size() >= number.size()) {
+    text.insert(hole, number);
+    return;
+  }
+  std::string longer;
+  longer.reserve(text.size() + number.size());
+  longer.append(text, 0, hole).append(number).append(text, hole);
+  text = std::move(longer);
+}
+
 // No longer than needed: it stays in memory for as long as the object.
 std::string text_with_revision(Write& write, Revision revision) {
-  if (write.hole == Write::kNoHole) {
-    write.text.shrink_to_fit();
-    return std::move(write.text);
-  }
-  const std::string number = std::to_string(revision);
-  std::string text;
-  text.reserve(write.text.size() + number.size());
-  return text.append(write.text, 0, write.hole).append(number).append(write.text, write.hole);
+  if (write.hole != Write::kNoHole) insert_revision(write.text, write.hole, revision);
+  if (write.text.capacity() - write.text.size() > kMostSpare) write.text.shrink_to_fit();
+  return std::move(write.text);
 }
 
 ChangePtr make_change(Write& write, ObjectPtr previous, Revision revision) {

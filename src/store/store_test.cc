@@ -71,6 +71,25 @@ TEST_F(StoreTest, PutsTheRevisionIntoItsHole) {
   EXPECT_EQ(store.write({.key = pod("b"), .text = "", .hole = 0}).object->text, "3");
 }
 
+TEST_F(StoreTest, ATextWithRoomForItsRevisionIsNotCopied) {
+  Store store(options());
+  const std::string rest(1000, 'x');
+  const auto keep = [&](const std::string& name, std::size_t room) {
+    std::string text;
+    text.reserve(2 + rest.size() + room);
+    text.append("{}").append(rest);
+    const char* before = text.data();
+    const ObjectPtr kept =
+        store.write({.key = pod(name), .text = std::move(text), .hole = 1}).object;
+    EXPECT_EQ(kept->text, "{" + std::to_string(kept->revision) + "}" + rest);
+    EXPECT_LE(kept->text.capacity(), kept->text.size() + 24) << "nothing is kept in vain";
+    return kept->text.data() == before;
+  };
+  EXPECT_TRUE(keep("a", 20));
+  EXPECT_FALSE(keep("b", 0));
+  EXPECT_FALSE(keep("c", 500));
+}
+
 struct Settled final : Companion {
   void settle(Revision revision) noexcept override { at = revision; }
   Revision at = 0;
