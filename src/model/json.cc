@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/json_text.h"
+#include "model/member.h"
 #include "model/read_json.h"
 #include "model/scratch.h"
 
@@ -183,7 +184,7 @@ void check_parsed(std::string_view text, std::size_t used, const json::error_cod
 
 const Json* member(const Json& value, std::string_view name) {
   const JsonObject* object = value.if_object();
-  return object ? object->if_contains(name) : nullptr;
+  return object ? find_member(*object, name) : nullptr;
 }
 
 // Whether one of eight bytes is a control character, a quote or a backslash.
@@ -247,7 +248,7 @@ void write_pretty(const Json& value, std::size_t indent, std::string& out) {
 bool is_same_object(const JsonObject& left, const JsonObject& right) {
   if (left.size() != right.size()) return false;
   for (const auto& [key, value] : left) {
-    const Json* other = right.if_contains(key);
+    const Json* other = find_member(right, key);
     if (!other || !is_same(value, *other)) return false;
   }
   return true;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "model/member.h"
 #include "model/read_json.h"
 #include "model/scratch.h"
 
@@ -103,6 +104,22 @@ TEST(Json, ComparesAsJson) {
   EXPECT_TRUE(same(R"({"a":1,"b":[2]})", R"({"b":[2.0],"a":1})"));
   EXPECT_FALSE(same(R"({"a":1})", R"({"a":1,"b":null})"));
   EXPECT_FALSE(same("[1,2]", "[2,1]"));
+}
+
+TEST(Json, FindsMembersOfSmallAndOfLargeObjects) {
+  JsonObject object;
+  EXPECT_EQ(find_member(object, ""), nullptr);
+  for (int i = 0; i < 40; ++i) {
+    const std::string name = "member" + std::to_string(i);
+    EXPECT_EQ(find_member(object, name), nullptr) << i;
+    object[name] = i;
+    for (int j = 0; j <= i; ++j) {
+      const Json* found = find_member(object, "member" + std::to_string(j));
+      ASSERT_NE(found, nullptr) << j << " of " << i;
+      EXPECT_EQ(found->get_int64(), j);
+    }
+  }
+  EXPECT_EQ(find_member(object, "member"), nullptr);
 }
 
 TEST(Yaml, ReadsScalarsAsKubernetesDoes) {

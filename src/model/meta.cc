@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/time_text.h"
+#include "model/member.h"
 
 namespace hearth::model {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 std::string_view map_value(const Json& object, std::string_view map, std::string_view key) {
   const JsonObject* members = object_at(object, {"metadata", map});
   if (members == nullptr) return {};
-  const Json* value = members->if_contains(key);
+  const Json* value = find_member(*members, key);
   return value != nullptr && value->is_string() ? std::string_view(value->get_string())
                                                 : std::string_view();
 }

@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "model/member.h"
 #include "patch/typed_internal.h"
 
 namespace hearth::patch {
@@ -90,9 +91,10 @@ class Comparison {
   void members(const JsonObject* before, const JsonObject* after, Typing type, Level level,
                Touched touched, Changes& out) const {
     if (before && after && touched.names()) {
+      out.set.children.reserve(touched.names()->size());
       for (const auto& [name, below] : *touched.names()) {
-        const Json* old_value = before->if_contains(name);
-        const Json* new_value = after->if_contains(name);
+        const Json* old_value = model::find_member(*before, name);
+        const Json* new_value = model::find_member(*after, name);
         if (old_value || new_value)
           member(name, old_value, new_value, type, level, Touched(below), out);
       }
@@ -105,12 +107,15 @@ class Comparison {
 
   void all_members(const JsonObject* before, const JsonObject* after, Typing type, Level level,
                    Changes& out) const {
+    // Of a new object everything is set, and nothing is there to spare.
+    if (after && !before) out.set.children.reserve(after->size());
     if (after)
       for (const auto& [name, value] : *after)
-        member(name, before ? before->if_contains(name) : nullptr, &value, type, level, {}, out);
+        member(name, before ? model::find_member(*before, name) : nullptr, &value, type, level, {},
+               out);
     if (before)
       for (const auto& [name, value] : *before)
-        if (!after || !after->if_contains(name))
+        if (!after || !model::find_member(*after, name))
           member(name, &value, nullptr, type, level, {}, out);
   }
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/json_text.h"
+#include "model/member.h"
 #include "schema/checks.h"
 #include "schema/schema.h"
 #include "schema/words.h"
@@ -336,7 +337,7 @@ class SchemaCheck {
   void check_member(std::string_view name, const Json& value, const Schema& schema,
                     const JsonObject* old, Touched touched) {
     const auto step = path_.member(name);
-    check(value, schema, old ? old->if_contains(name) : nullptr, touched);
+    check(value, schema, old ? model::find_member(*old, name) : nullptr, touched);
   }
 
   FieldPath path_;
