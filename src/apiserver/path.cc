@@ -1,5 +1,6 @@
 #include "apiserver/path.h"
 
+#include <utility>
 #include <vector>
 
 #include "http/target.h"
@@ -7,14 +8,18 @@
 namespace hearth::apiserver {
 namespace {
 
+// "apis", group, version, "namespaces", namespace, plural, name, subresource.
+constexpr std::size_t kMostParts = 8;
+
 std::optional<std::vector<std::string>> split(std::string_view path) {
   std::vector<std::string> parts;
+  parts.reserve(kMostParts);
   while (!path.empty()) {
     path.remove_prefix(1);
     const std::size_t slash = path.find('/');
-    const auto part = http::decode_path_segment(path.substr(0, slash));
+    auto part = http::decode_path_segment(path.substr(0, slash));
     if (!part) return std::nullopt;
-    parts.push_back(*part);
+    parts.push_back(std::move(*part));
     path = slash == std::string_view::npos ? std::string_view() : path.substr(slash);
   }
   return parts;
@@ -32,29 +37,29 @@ std::optional<ResourcePath> parse_resource_path(std::string_view text) {
   ResourcePath path;
   std::size_t at = 0;
   if (parts->size() >= 3 && (*parts)[0] == "api") {
-    path.version = (*parts)[1];
+    path.version = std::move((*parts)[1]);
     at = 2;
   } else if (parts->size() >= 4 && (*parts)[0] == "apis") {
-    path.group = (*parts)[1];
-    path.version = (*parts)[2];
+    path.group = std::move((*parts)[1]);
+    path.version = std::move((*parts)[2]);
     at = 3;
   } else {
     return std::nullopt;
   }
   const std::size_t left = parts->size() - at;
-  const auto part = [&](std::size_t index) { return (*parts)[at + index]; };
+  const auto part = [&](std::size_t index) -> std::string& { return (*parts)[at + index]; };
   // "namespaces/NS" itself and its two subresources are a resource, everything below it is in it.
   const bool is_namespace_object =
       part(0) == "namespaces" && (left <= 2 || (left == 3 && path.group.empty() &&
                                                 (part(2) == "status" || part(2) == "finalize")));
   if (part(0) == "namespaces" && !is_namespace_object) {
-    path.ns = part(1);
+    path.ns = std::move(part(1));
     at += 2;
   }
   if (parts->size() - at > 3) return std::nullopt;
-  path.plural = part(0);
-  if (at + 1 < parts->size()) path.name = part(1);
-  if (at + 2 < parts->size()) path.subresource = part(2);
+  path.plural = std::move(part(0));
+  if (at + 1 < parts->size()) path.name = std::move(part(1));
+  if (at + 2 < parts->size()) path.subresource = std::move(part(2));
   return path;
 }
 

@@ -71,22 +71,24 @@ void drop_nulls(JsonObject& object) {
   }
 }
 
-// What only members of pools say, on the Sandbox and on its pod.
-Json leaving_pool(const Json& sandbox) {
-  JsonObject gone{{model::kPoolLabel, nullptr},
-                  {model::kPodTemplateHashLabel, nullptr},
-                  {model::kTemplateHashLabel, nullptr}};
-  JsonObject pod{{"labels", gone}};
+// Takes away what only members of pools say, on the Sandbox and on its pod.
+void leave_pool(const Json& sandbox, Json& patch) {
+  const auto drop_labels = [](JsonObject& labels) {
+    for (const std::string_view each :
+         {model::kPoolLabel, model::kPodTemplateHashLabel, model::kTemplateHashLabel})
+      labels[each] = nullptr;
+  };
+  drop_labels(model::make_object_at(patch, {"metadata", "labels"}));
+  JsonObject& metadata = patch.at("metadata").get_object();
+  metadata["ownerReferences"] = nullptr;
+  model::make_object_at(patch, {"metadata", "annotations"})[model::kPodNameAnnotation] =
+      model::name_of(sandbox);
+  Json& pod = model::make_object_at(patch, {"spec", "podTemplate"})["metadata"];
+  drop_labels(model::make_object_at(pod, {"labels"}));
   const Json* annotations =
       model::find(sandbox, {"spec", "podTemplate", "metadata", "annotations"});
   if (annotations && model::text_at(*annotations, {model::kSafeToEvictAnnotation}) == "true")
-    pod["annotations"] = JsonObject{{model::kSafeToEvictAnnotation, nullptr}};
-  return JsonObject{
-      {"metadata",
-       JsonObject{{"labels", std::move(gone)},
-                  {"annotations", JsonObject{{model::kPodNameAnnotation, model::name_of(sandbox)}}},
-                  {"ownerReferences", nullptr}}},
-      {"spec", JsonObject{{"podTemplate", JsonObject{{"metadata", std::move(pod)}}}}}};
+    model::make_object_at(pod, {"annotations"})[model::kSafeToEvictAnnotation] = nullptr;
 }
 
 void name_environment(Json& patch, std::string_view id, const Texts& environment) {
@@ -121,8 +123,8 @@ std::optional<pool::Hold> take(Core& core, const Birth& birth) {
 Object adopt(Core& core, const Birth& birth, pool::Hold hold) {
   const Object member = hold.sandbox();
   if (core.parts.chosen) core.parts.chosen(model::key_of(*member));
-  Json patch = leaving_pool(*member);
-  merge_into(patch.get_object(), birth.marks.get_object());
+  Json patch = birth.marks;
+  leave_pool(*member, patch);
   name_environment(patch, model::name_of(*member), birth.environment);
   return core.parts.allocator->commit(core.parts.client, std::move(hold), std::move(patch));
 }

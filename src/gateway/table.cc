@@ -165,9 +165,8 @@ bool Table::put(const model::Json& sandbox) {
   const auto next = std::make_shared<Route>();
   read_route(sandbox, *next);
   if (next->is_e2b && options_.envd_token) next->envd_token = options_.envd_token(next->key);
-  if (next->is_e2b && options_.traffic_token) {
+  if (next->is_e2b && next->needs_traffic_token && options_.traffic_token)
     next->traffic_token = options_.traffic_token(next->key);
-  }
   RoutePtr before;
   if (!exchange(next, before)) return false;
   if (before) before->is_superseded = true;

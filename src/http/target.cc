@@ -74,6 +74,8 @@ std::optional<Target> parse_target(std::string_view text) {
 }
 
 std::optional<std::string> percent_decode(std::string_view text) {
+  // Nearly all of it means itself.
+  if (text.find('%') == text.npos && text.find('\0') == text.npos) return std::string(text);
   std::string decoded;
   decoded.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {
