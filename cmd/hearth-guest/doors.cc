@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "envd/envd.h"
+#include "http/head.h"
 #include "interpreter/interpreter.h"
 #include "runtimeapi/runtimeapi.h"
 #include "sandboxd/sandboxd.h"
@@ -47,6 +48,11 @@ serve::Handler handler_for(guest::Surface surface, guest::Core& core) {
 }
 
 }  // namespace
+
+void prepare_doors() {
+  http::Head head;
+  http::parse_request_head("GET / HTTP/1.1\r\nHost: nobody\r\n\r\n", {}, head);
+}
 
 void open_doors(std::vector<guest::Door> doors, guest::Core& core) {
   // Every arena of the allocator costs memory that its threads alone can use again.

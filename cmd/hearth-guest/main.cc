@@ -73,6 +73,7 @@ int main(int argc, char** argv) {
   std::memset(argv[1], 0, std::strlen(argv[1]));
   ::close(kProgramFd);
   try {
+    prepare_doors();
     guest::run_nursery(linux::Channel(linux::Fd(kChannelFd)), open_doors);
     return 0;
   } catch (const std::exception& error) {

@@ -61,7 +61,8 @@ Process::Process(guest::Connection connection, StartOrder order)
       config_(std::move(order.config)),
       tag_(std::move(order.tag)),
       has_terminal_(order.request.terminal),
-      buffer_(has_terminal_ ? kTerminalPiece : kPipePiece, '\0'),
+      buffer_size_(has_terminal_ ? kTerminalPiece : kPipePiece),
+      buffer_(std::make_unique_for_overwrite<char[]>(buffer_size_)),
       bell_(make_bell()) {
   start(order);
 }
@@ -156,7 +157,7 @@ Process::Pumped Process::pump(std::span<const pollfd> waits, const Listener* own
 bool Process::read_stream(Stream stream, linux::Fd& fd, const Listener* own) {
   ssize_t got = 0;
   do {
-    got = ::read(fd.get(), buffer_.data(), buffer_.size());
+    got = ::read(fd.get(), buffer_.get(), buffer_size_);
   } while (got < 0 && errno == EINTR);
   if (got < 0 && errno == EAGAIN) return false;
   if (got <= 0) {  // all ends are closed; a terminal says EIO
@@ -165,7 +166,7 @@ bool Process::read_stream(Stream stream, linux::Fd& fd, const Listener* own) {
   }
   if (exit_ && terminal_ && --last_reads_ > 0)
     terminal_patience_ = Deadline::after(kTerminalPatience);
-  const auto bytes = std::string_view(buffer_).substr(0, static_cast<std::size_t>(got));
+  const std::string_view bytes(buffer_.get(), static_cast<std::size_t>(got));
   publish(stream, bytes);
   if (own != nullptr) own->output(stream, bytes);
   return true;
@@ -231,7 +232,7 @@ void Process::finish() {
   output_.reset();
   error_.reset();
   terminal_.reset();
-  buffer_ = {};  // it is remembered for a while, and shall cost little
+  buffer_.reset();  // it is remembered for a while, and shall cost little
   const std::lock_guard lock(mutex_);
   input_.reset();
   bell_.reset();

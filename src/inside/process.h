@@ -99,8 +99,9 @@ class Process {
   std::optional<ProcessEnd> exit_;
   Deadline terminal_patience_ = Deadline::never();
   int last_reads_ = 0;  // that may follow, when it has exited
-  std::string buffer_;
-  linux::Fd bell_;  // rung for it
+  std::size_t buffer_size_ = 0;
+  std::unique_ptr<char[]> buffer_;  // not filled before it is read into: most of it never is
+  linux::Fd bell_;                  // rung for it
 
   bool connection_broke_ = false;
 

@@ -111,6 +111,8 @@ class Keeper {
 
 Processes::Processes(guest::Core& core) : core_(core) {
   keeper_ = std::make_unique<Keeper>([this](Process& process) { retire(process); });
+  // For the first command: whoever knocks is about to ask for one.
+  idle_.with([&](std::vector<guest::Connection>& idle) { idle.push_back(core_.connect()); });
 }
 
 Processes::~Processes() = default;

@@ -79,9 +79,10 @@ class Server::State {
     SteadyTime idle_since = std::chrono::steady_clock::now();
   };
 
-  void add(int fd, std::uint64_t tag, std::uint32_t events, int operation = EPOLL_CTL_ADD) const {
+  void add(int fd, std::uint64_t tag, std::uint32_t events) const {
     epoll_event event{.events = events, .data = {.u64 = tag}};
-    if (::epoll_ctl(epoll_.get(), operation, fd, &event) != 0) throw_errno("watch a connection");
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+      throw_errno("watch a connection");
   }
 
   // With the lock held.
@@ -109,17 +110,11 @@ class Server::State {
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, nullptr);
     while (const auto tag = wait()) {
-      try {
-        if (*tag < entrances_.size()) {
-          accept_from(entrances_[*tag]);
-        } else {
-          serve(*tag);
-        }
-      } catch (const Error&) {
-        close(*tag);
+      if (*tag < entrances_.size()) {
+        let_in(entrances_[*tag]);
+      } else {
+        rest(*tag, serve(*tag));
       }
-      const std::lock_guard lock(mutex_);
-      ++waiting_;
     }
     const std::lock_guard lock(mutex_);
     if (--threads_ == 0) all_gone_.notify_all();
@@ -137,10 +132,22 @@ class Server::State {
       }
       if (count == 0) close_stale();
       if (count <= 0) continue;
-      if (--waiting_ == 0 && threads_ < options_.threads) start_thread();
       const std::uint64_t tag = event.data.u64;  // in a packed struct: nothing may refer to it
+      // Letting somebody in takes no time; what is asked may take any.
+      if (tag < entrances_.size()) return tag;
+      if (--waiting_ == 0 && threads_ < options_.threads) start_thread();
       return tag;
     }
+  }
+
+  void let_in(const Entrance& entrance) {
+    try {
+      accept_from(entrance);
+    } catch (const Error&) {  // of one who is gone again
+    }
+    const std::lock_guard lock(mutex_);
+    // Whoever came in will ask for something, and shall not wait for a thread to be made then.
+    if (waiting_ < 2 && threads_ < options_.threads) start_thread();
   }
 
   void accept_from(const Entrance& entrance) {
@@ -167,22 +174,34 @@ class Server::State {
     return &found->second;
   }
 
-  void close(std::uint64_t id) {
-    const std::lock_guard lock(mutex_);
-    connections_.erase(id);
+  // Whether it goes on.
+  bool serve(std::uint64_t id) {
+    Connection* connection = take(id);
+    if (connection == nullptr) return false;
+    try {
+      do {
+        if (!serve_one(*connection)) return false;
+      } while (!connection->wire.unread().empty());
+      connection->wire.rest();
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
   }
 
-  void serve(std::uint64_t id) {
-    Connection* connection = take(id);
-    if (connection == nullptr) return;
-    do {
-      if (!serve_one(*connection)) return close(id);
-    } while (!connection->wire.unread().empty());
-    connection->wire.rest();
+  // In this order: what comes on it next may be another thread's, who must not think that nobody is
+  // left to wait.
+  void rest(std::uint64_t id, bool goes_on) {
     const std::lock_guard lock(mutex_);
-    connection->busy = false;
-    connection->idle_since = std::chrono::steady_clock::now();
-    add(connection->wire.fd(), id, EPOLLIN | EPOLLRDHUP | EPOLLONESHOT, EPOLL_CTL_MOD);
+    ++waiting_;
+    const auto found = connections_.find(id);
+    if (found == connections_.end()) return;
+    Connection& connection = found->second;
+    connection.busy = false;
+    connection.idle_since = std::chrono::steady_clock::now();
+    epoll_event event{.events = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT, .data = {.u64 = id}};
+    if (!goes_on || ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, connection.wire.fd(), &event) != 0)
+      connections_.erase(found);
   }
 
   // Whether the connection can carry another request.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 #include <latch>
 #include <thread>
 #include <vector>
@@ -189,6 +190,25 @@ TEST_F(Serve, ServesWhileOthersBlock) {
   EXPECT_EQ(quick.ask({}).status, 204U);
   go.count_down();
   for (TestClient& client : blocked) EXPECT_EQ(client.receive().status, 204U);
+  stop();
+}
+
+// A thread is made while somebody comes in, not while he waits for an answer, and one will do.
+TEST_F(Serve, HasOneThreadToSpare) {
+  const auto threads = [] {
+    const std::filesystem::directory_iterator all("/proc/self/task");
+    return std::distance(begin(all), end(all));
+  };
+  while (threads() > 1) std::this_thread::yield();  // those of the test before end by themselves
+  std::atomic<std::ptrdiff_t> during = 0;
+  TestClient client = start([&](Exchange& exchange) {
+    during = threads();
+    echo(exchange);
+  });
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(client.ask({.method = "GET", .target = "/"}).status, 200U);
+    EXPECT_EQ(during, 3) << "ours, who answers, and who waits for the next";
+  }
   stop();
 }
 
