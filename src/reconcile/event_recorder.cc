@@ -115,7 +115,9 @@ struct EventRecorder::State {
   Time filled;
   std::uint64_t dropped = 0;
 
-  std::map<std::string, Written> written;  // by id; the thread's own
+  // The thread's own: by id, and who was last heard of when, the oldest first.
+  std::map<std::string, Written> written;
+  std::deque<std::pair<Time, std::string>> heard;
   std::jthread thread;
 };
 
@@ -193,6 +195,7 @@ void EventRecorder::State::create(const Waiting& event) {
   };
   client.create(client::kEvents, object);
   written[event.id] = {.ns = ns, .name = name, .count = 1, .last = event.time};
+  heard.emplace_back(event.time, event.id);
 }
 
 // False: the first of the series is gone.
@@ -208,12 +211,20 @@ bool EventRecorder::State::extend(Written& first, const Waiting& event) {
   }
   ++first.count;
   first.last = event.time;
+  heard.emplace_back(event.time, event.id);
   return true;
 }
 
+// A look at the oldest, not at all: thousands of pods that start and end have an event each.
 void EventRecorder::State::forget_old(Time now) {
-  std::erase_if(written, [&](const auto& each) { return now - each.second.last > kSeriesTime; });
-  if (written.size() >= kMostRemembered) written.clear();
+  while (!heard.empty() && now - heard.front().first > kSeriesTime) {
+    const auto found = written.find(heard.front().second);
+    if (found != written.end() && found->second.last == heard.front().first) written.erase(found);
+    heard.pop_front();
+  }
+  if (heard.size() < kMostRemembered) return;
+  written.clear();
+  heard.clear();
 }
 
 EventRecorder::EventRecorder(client::Client& client, const Clock& clock,

@@ -76,6 +76,16 @@ TEST_F(EventRecorderTest, AfterALongTimeItIsAnotherEvent) {
   EXPECT_EQ(events().size(), 2U);
 }
 
+TEST_F(EventRecorderTest, ASeriesGoesOnAsLongAsItIsHeardOf) {
+  EventRecorder recorder(server_.client(), clock_, options());
+  for (int i = 0; i < 4; ++i) {
+    recorder.record(pod_, EventType::normal, "Waiting", "Waiting", "still");
+    recorder.flush();
+    clock_.advance(4min);
+  }
+  EXPECT_EQ(events().size(), 1U);
+}
+
 TEST_F(EventRecorderTest, ASeriesWhoseFirstIsGoneBeginsAnew) {
   EventRecorder recorder(server_.client(), clock_, options());
   recorder.record(pod_, EventType::normal, "Waiting", "Waiting", "still");
