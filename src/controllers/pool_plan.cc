@@ -42,26 +42,26 @@ class Planner {
 
  private:
   void sort(const Object& member) {
-    const auto owner = model::controller_of(*member);
-    const bool is_ours = owner && owner->uid == uid_;
+    const bool is_ours = model::is_controlled_by(*member, uid_);
     if (model::is_deleting(*member) || (is_ours && view_.is_ending(model::uid_of(*member)))) {
       if (is_ours) ++plan_.terminating;
       return;
     }
-    if (owner && !is_ours) return;
-    const bool is_orphan = !owner;
+    const bool is_orphan = !is_ours && !model::controller_of(*member);
+    if (!is_ours && !is_orphan) return;
+    const bool is_up = is_ready(*member);
     if ((is_orphan || replaces_stale_) && is_member_stale(*member)) {
       plan_.replace.push_back(member);
       return;
     }
     if (is_orphan)
       plan_.adopt.push_back(member);
-    else if (is_stuck(*member))
+    else if (!is_up && is_stuck(*member))
       return plan_.replace.push_back(member);
     else if (model::label_of(*member, model::kLaunchTypeLabel) != "warm")
       plan_.mark.push_back(member);
     plan_.active.push_back(member);
-    if (is_ready(*member)) ++plan_.ready;
+    if (is_up) ++plan_.ready;
   }
 
   bool is_member_stale(const Json& member) const {
@@ -69,9 +69,8 @@ class Planner {
            is_stale(member, *view_.sandbox_template, *view_.blueprint);
   }
 
-  // Also notes when to look again.
+  // Of one that is not Ready. Also notes when to look again.
   bool is_stuck(const Json& member) {
-    if (is_ready(member)) return false;
     const auto created = model::created_at(member);
     if (!created) return false;
     const Duration left = *created + view_.readiness_grace - view_.now;

@@ -28,9 +28,10 @@ constexpr Duration kCountPause = std::chrono::milliseconds(50);
 // A member that changed while it was judged is judged again when the cache has caught up.
 constexpr Duration kConflictPause = std::chrono::milliseconds(20);
 
-// Every claim wakes the pool that it took from. One that is large spends no more than a tenth of a
-// processor on counting its members.
+// Every claim wakes the pool that it took from. One that is large counts its members once for those
+// of a while, and spends no more than a tenth of a processor on it.
 constexpr std::size_t kLargePool = 256;
+constexpr Duration kLeastRest = std::chrono::milliseconds(25);
 constexpr int kRestPerCount = 9;
 
 constexpr unsigned kNameAttempts = 8;
@@ -146,8 +147,9 @@ class WarmPoolReconciler::Pass {
                          return all_.expectations_.expects_deletion_of(key_, uid);
                        }});
     const Duration took = std::chrono::steady_clock::now() - memory_.last_pass;
-    memory_.rest = members.size() < kLargePool ? Duration::zero()
-                                               : std::min(kRestPerCount * took, kCountPause);
+    memory_.rest = members.size() < kLargePool
+                       ? Duration::zero()
+                       : std::clamp<Duration>(kRestPerCount * took, kLeastRest, kCountPause);
   }
 
   // What is wrong with single members, before they are counted.

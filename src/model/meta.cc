@@ -22,6 +22,15 @@ std::string text(std::string_view view) {
   return std::string(view);
 }
 
+// The reference to it; null for none.
+const Json* find_controller(const Json& object) {
+  const JsonArray* owners = array_at(object, {"metadata", "ownerReferences"});
+  if (owners == nullptr) return nullptr;
+  const auto found = std::ranges::find_if(
+      *owners, [](const Json& owner) { return is_true_at(owner, {"controller"}); });
+  return found == owners->end() ? nullptr : &*found;
+}
+
 auto find_type(JsonArray& conditions, std::string_view type) {
   return std::ranges::find_if(conditions,
                               [&](const Json& each) { return text_at(each, {"type"}) == type; });
@@ -75,21 +84,17 @@ std::string Owner::group() const {
 }
 
 std::optional<Owner> controller_of(const Json& object) {
-  const JsonArray* owners = array_at(object, {"metadata", "ownerReferences"});
-  if (owners == nullptr) return std::nullopt;
-  for (const Json& owner : *owners) {
-    if (!is_true_at(owner, {"controller"})) continue;
-    return Owner{.api_version = text(text_at(owner, {"apiVersion"})),
-                 .kind = text(text_at(owner, {"kind"})),
-                 .name = text(text_at(owner, {"name"})),
-                 .uid = text(text_at(owner, {"uid"}))};
-  }
-  return std::nullopt;
+  const Json* owner = find_controller(object);
+  if (owner == nullptr) return std::nullopt;
+  return Owner{.api_version = text(text_at(*owner, {"apiVersion"})),
+               .kind = text(text_at(*owner, {"kind"})),
+               .name = text(text_at(*owner, {"name"})),
+               .uid = text(text_at(*owner, {"uid"}))};
 }
 
 bool is_controlled_by(const Json& object, std::string_view uid) {
-  const auto owner = controller_of(object);
-  return owner && !uid.empty() && owner->uid == uid;
+  const Json* owner = find_controller(object);
+  return owner != nullptr && !uid.empty() && text_at(*owner, {"uid"}) == uid;
 }
 
 Json controller_reference(const Json& owner) {
