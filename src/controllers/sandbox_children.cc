@@ -158,7 +158,8 @@ Object SandboxPass::keep_metadata(const Object& pod, bool is_owned) {
   if (is_owned && model::is_deleting(*pod)) return pod;
   Json patch = pod_metadata_repair(*pod, *sandbox_);
   if (is_owned && !patch.is_null() && !is_urgent(patch)) {
-    const Duration left = tools_.pod_metadata.left(key_, tools_.options.write_behind, now());
+    const Duration left = tools_.pod_metadata.left(
+        key_, std::min(tools_.options.write_behind, kLongestDeferral), now());
     if (left > Duration::zero()) {
       look_again_after(left);
       return pod;

@@ -19,7 +19,9 @@ using std::chrono::milliseconds;
 
 // Between the status that says "expired" and the end of what it is about: observers see both.
 constexpr Duration kAfterMark = milliseconds(1);
-constexpr Duration kLongestDeferral = std::chrono::seconds(1);
+// Of a pool's member that is not Ready yet: nobody has it, so nobody asks why, unless it takes
+// long.
+constexpr Duration kMemberStatusWindow = std::chrono::seconds(5);
 
 Json status_of(const Json& sandbox) {
   const JsonObject* status = model::object_at(sandbox, {"status"});
@@ -42,7 +44,7 @@ JsonObject difference(const JsonObject& before, const JsonObject& now) {
 
 Duration Deferral::left(const Key& key, Duration window, Time now) {
   const std::lock_guard lock(mutex_);
-  const Time due = since_.emplace(key, now).first->second + std::min(window, kLongestDeferral);
+  const Time due = since_.emplace(key, now).first->second + window;
   return std::max<Duration>(due - now, Duration::zero());
 }
 
@@ -231,11 +233,17 @@ bool SandboxPass::is_transitional() const {
          condition_reason(status_.at("conditions").as_array(), kReady) == kReasonNotReady;
 }
 
+Duration SandboxPass::status_window() const {
+  const Duration window = std::min(tools_.options.transitional_status_window, kLongestDeferral);
+  const auto owner = model::controller_of(*sandbox_);
+  const bool is_idle = owner && owner->kind == "SandboxWarmPool";
+  return window > Duration::zero() && is_idle ? kMemberStatusWindow : window;
+}
+
 void SandboxPass::write_status() {
   const bool is_worth = is_worth_writing();
   if (is_worth && is_transitional()) {
-    const Duration left =
-        tools_.transitional_status.left(key_, tools_.options.transitional_status_window, now());
+    const Duration left = tools_.transitional_status.left(key_, status_window(), now());
     if (left > Duration::zero()) return look_again_after(left);
   }
   tools_.transitional_status.clear(key_);

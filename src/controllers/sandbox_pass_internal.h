@@ -25,6 +25,8 @@ using model::Key;
 
 inline constexpr char kSandboxManager[] = "sandbox-controller";  // of fields
 inline constexpr std::string_view kPodsByNameHash = "sandbox-name-hash";
+// Whatever people ask for.
+inline constexpr Duration kLongestDeferral = std::chrono::seconds(1);
 
 // Writes that may wait a little for more to go with them: since when each key has one. Losing it
 // costs nothing but the wait.
@@ -121,6 +123,7 @@ class SandboxPass {
   void write_status();
   bool is_worth_writing() const;
   bool is_transitional() const;
+  Duration status_window() const;
   JsonArray& conditions();
   void throw_errors() const;
   void look_again_after(Duration time);

@@ -320,6 +320,18 @@ TEST_F(SandboxStatusWindowTest, APodThatTakesLongerIsToldAfterTheWindow) {
   EXPECT_EQ(condition("Ready"), "False DependenciesNotReady: Pod exists with phase: Pending");
 }
 
+TEST_F(SandboxStatusWindowTest, NobodyWaitsForAPoolsMember) {
+  make_sandbox(kSpec, R"({ownerReferences: [{apiVersion: extensions.agents.x-k8s.io/v1beta1,
+      kind: SandboxWarmPool, name: pool, uid: u-1, controller: true}]})");
+  EXPECT_EQ(pass(), reconcile::Next(5s));
+  clock_.advance(4s);
+  EXPECT_EQ(pass(), reconcile::Next(1s));
+  EXPECT_EQ(condition("Ready"), "");
+  clock_.advance(1s);
+  EXPECT_EQ(pass(), reconcile::kWhenChanged);
+  EXPECT_EQ(condition("Ready"), "False DependenciesNotReady: Pod exists with phase: Pending");
+}
+
 TEST_F(SandboxStatusWindowTest, WhatIsNoLongerReadyIsToldAtOnce) {
   make_sandbox();
   pass();
