@@ -7,6 +7,7 @@
 #include "base/time_text.h"
 #include "client/kinds.h"
 #include "guest/client.h"
+#include "model/agent_sandbox.h"
 #include "model/meta.h"
 #include "node/admission.h"
 #include "node/keeper.h"
@@ -49,6 +50,11 @@ std::string termination_message(const Json& spec, guest::Connection& guest, int 
       model::text_at(spec, {"terminationMessagePolicy"}) == "FallbackToLogsOnError";
   if (message.empty() && wants_log && exit_code != 0) message = last_words(guest);
   return message;
+}
+
+// Of a warm pool, or so short a time somebody's that it does not show.
+bool is_idle_member(const Json& pod) {
+  return !model::label_of(pod, model::kPoolLabel).empty();
 }
 
 }  // namespace
@@ -114,8 +120,10 @@ void Keeper::begin_end(const Json& pod, Container& container, Duration grace,
   if (container.is_paused && (!resume(pod, container) || container.stage != Stage::running)) return;
   work.is_ending = true;
   container.is_ready = false;
-  tell(pod, reconcile::EventType::normal, "Killing", "Killing",
-       why.empty() ? fmt::format("Stopping container {}", container.name) : why);
+  // Thousands come and go with their pools, and what would be told of is gone when it is read.
+  if (!why.empty() || !is_idle_member(pod))
+    tell(pod, reconcile::EventType::normal, "Killing", "Killing",
+         why.empty() ? fmt::format("Stopping container {}", container.name) : why);
   const Json& spec = spec_of(pod, container);
   const Json* hook = model::find(spec, {"lifecycle", "preStop"});
   if (hook == nullptr || !hook->is_object() || grace <= Duration(0))

@@ -1,12 +1,14 @@
 // Keepers on a real API server, with sandboxes that are none.
 #include "node/keeper.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include <gtest/gtest.h>
 
 #include "apiserver/server_testing.h"
 #include "client/kinds.h"
+#include "model/agent_sandbox.h"
 #include "model/container_id.h"
 #include "model/front_door.h"
 #include "model/meta.h"
@@ -92,6 +94,13 @@ class KeeperTest : public testing::Test {
     const Json* found = model::find_condition(now, type);
     return found ? std::string(model::text_at(*found, {field})) : "none";
   }
+  // Of pods, with this reason.
+  std::size_t count_events(std::string_view reason) {
+    events_.flush();
+    const std::vector<Json> all = server_.client().list(client::kEvents, {.ns = "default"}).items;
+    return static_cast<std::size_t>(std::ranges::count_if(
+        all, [&](const Json& event) { return model::text_at(event, {"reason"}) == reason; }));
+  }
   Calls both(const std::string& call) const { return {call + " " + ids_[0], call + " " + ids_[1]}; }
 
   apiserver::TestServer server_;
@@ -104,8 +113,7 @@ class KeeperTest : public testing::Test {
   Errands downloads_{1};
   Errands talks_{1};
   Ends ends_;
-  reconcile::EventRecorder events_{
-      server_.client(), clock_, {.controller = "t", .is_silent = true}};
+  reconcile::EventRecorder events_{server_.client(), clock_, {.controller = "t"}};
   Tools tools_{.client = server_.client(),
                .runtime = runtime_,
                .planner = planner_,
@@ -219,6 +227,24 @@ TEST_F(KeeperTest, ItsEndComesAsAlways) {
   step();
   EXPECT_TRUE(runtime_.list().empty());
   EXPECT_FALSE(server_.client().find(client::kPods, "default", "p"));
+}
+
+TEST_F(KeeperTest, ItsEndIsToldOf) {
+  server_.client().remove(client::kPods, "default", "p");
+  step();
+  EXPECT_EQ(count_events("Killing"), 2U);
+}
+
+TEST_F(KeeperTest, TheEndOfAPoolsMemberIsNoNews) {
+  server_.client().patch(
+      client::kPods, "default", "p", client::PatchKind::merge,
+      model::JsonObject{
+          {"metadata",
+           model::JsonObject{{"labels", model::JsonObject{{model::kPoolLabel, "91dd7983"}}}}}});
+  server_.client().remove(client::kPods, "default", "p");
+  step();
+  EXPECT_EQ(count_events("Killing"), 0U);
+  EXPECT_EQ(count_events("Started"), 2U) << "whoever gets it reads of its beginning";
 }
 
 TEST_F(KeeperTest, WithoutGraceItIsGoneAtOnce) {
