@@ -1,5 +1,6 @@
 #include "runtime/daemon.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/on_failure.h"
 
 namespace hearth::runtime {
 namespace {
@@ -17,6 +19,9 @@ namespace {
 // Engine, gateway, and one for each `hearth run --rm`. A waiting thread costs some 20 KiB. The next
 // one is told to come back.
 constexpr int kMaxConnections = 1024;
+
+// Before it is tried again to accept somebody.
+constexpr auto kShortagePause = std::chrono::milliseconds(10);
 
 // Waits for `fd` to become readable: false when it is time to stop.
 bool wait_readable(int fd, int stop_fd) {
@@ -50,7 +55,8 @@ Daemon::Daemon(LinuxRuntime& runtime, int listen_fd, uid_t owner)
     : runtime_(runtime),
       listen_fd_(listen_fd),
       owner_(owner),
-      stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      spare_(::fcntl(stop_.get(), F_DUPFD_CLOEXEC, 0)) {
   if (!stop_) throw_errno("make an eventfd");
 }
 
@@ -59,10 +65,38 @@ void Daemon::stop() noexcept {
   [[maybe_unused]] const ssize_t written = ::write(stop_.get(), &one, sizeof one);
 }
 
+// One who comes when there is no descriptor left for him is told so: he would wait for ever. For
+// that a descriptor is kept that can be done without.
+std::optional<linux::Channel> Daemon::accept() {
+  try {
+    return linux::try_accept(listen_fd_);
+  } catch (const Error& error) {
+    if (error.code() != Code::exhausted) throw;
+    log::warning("a connection is refused", {{"error", error.what()}});
+  }
+  spare_.reset();
+  try {
+    if (auto channel = linux::try_accept(listen_fd_)) refuse(*channel);
+  } catch (const Error& error) {
+    // Somebody else was faster. He waits where he is until we look again.
+    std::this_thread::sleep_for(kShortagePause);
+  }
+  spare_ = linux::Fd(::fcntl(stop_.get(), F_DUPFD_CLOEXEC, 0));
+  return std::nullopt;
+}
+
+void Daemon::refuse(linux::Channel& channel) {
+  const Failed full{.code = Code::exhausted,
+                    .message = "the runtime has too many connections; try again"};
+  channel.try_send(encode(Reply(full)));
+}
+
 void Daemon::run() {
   std::list<Worker> workers;
+  // Else nobody would tell them, and their threads would be waited for in vain.
+  const OnFailure end_all([this] { stop(); });
   while (wait_readable(listen_fd_, stop_.get())) {
-    auto channel = linux::try_accept(listen_fd_);
+    auto channel = accept();
     workers.remove_if([](const Worker& worker) { return worker.over.load(); });
     if (!channel) continue;
     const linux::Peer peer = linux::peer_of(channel->fd());
@@ -71,9 +105,7 @@ void Daemon::run() {
       continue;
     }
     if (connections_ >= kMaxConnections) {
-      const Failed full{.code = Code::exhausted,
-                        .message = "the runtime has too many connections; try again"};
-      channel->try_send(encode(Reply(full)));
+      refuse(*channel);
       continue;
     }
     ++connections_;

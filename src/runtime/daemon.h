@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,8 @@ class Daemon {
   // What belongs to a connection, and ends with it.
   struct Session;
 
+  std::optional<linux::Channel> accept();
+  static void refuse(linux::Channel& channel);
   void serve(linux::Channel channel);
   void answer(Session& session, linux::Message message);
   Reply handle(const Request& request, Session& session, std::vector<linux::Fd> fds);
@@ -49,7 +52,8 @@ class Daemon {
   LinuxRuntime& runtime_;
   int listen_fd_;
   uid_t owner_;
-  linux::Fd stop_;  // eventfd, readable when it is over
+  linux::Fd stop_;   // eventfd, readable when it is over
+  linux::Fd spare_;  // for a moment of want
   std::atomic<int> connections_ = 0;
 };
 

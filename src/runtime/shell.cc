@@ -2,12 +2,16 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+
+#include <algorithm>
 
 #include "base/error.h"
 #include "base/id.h"
 #include "base/on_failure.h"
 #include "linux/files.h"
+#include "linux/resource_limits.h"
 #include "runtime/limits.h"
 
 namespace hearth::runtime {
@@ -19,6 +23,18 @@ constexpr Duration kBirthPatience = 20s;
 
 // A killed PID 1 is gone when the kernel has taken down everything in its namespace.
 constexpr Duration kEndPatience = 30s;
+
+// A sandbox keeps nine descriptors, and its birth wants some more for a moment. Those who come for
+// something else find some left, above all those who bring an end: an eighth of what we may have.
+// The kernel gives out the lowest number that is free, so the newest tells how many there are.
+void check_descriptors(int newest_fd) {
+  constexpr std::uint64_t kMostKept = 1024;
+  const std::uint64_t most = linux::own_limit(RLIMIT_NOFILE).soft;
+  if (static_cast<std::uint64_t>(newest_fd) < most - std::min(most / 8, kMostKept)) return;
+  fail(Code::exhausted,
+       "the runtime may have no more than {} files open, which is too few for another sandbox",
+       most);
+}
 
 linux::Message expect(linux::Channel& boot, std::string_view word) {
   auto message = boot.receive(Deadline::after(kBirthPatience));
@@ -51,6 +67,7 @@ Shell ShellMaker::make_any(std::shared_ptr<Berth> berth, const Limits& limits,
     throw_errno("make a folder for a sandbox");
   OnFailure remove_folder([&] { linux::remove_all_at(sources_.sandboxes_fd, shell.unit); });
   shell.folder = linux::open_at(sources_.sandboxes_fd, shell.unit, O_RDONLY | O_DIRECTORY);
+  check_descriptors(shell.folder.get());
   shell.cgroup = sources_.cgroups.create(shell.unit, cgroup_limits(limits, sources_.disk_fd),
                                          ids_of_slot(shell.id_slot).first);
   OnFailure remove_cgroup([&] { sources_.cgroups.remove(shell.unit); });

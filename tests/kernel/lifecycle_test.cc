@@ -1,9 +1,11 @@
 // Births, deaths and lives after death: nothing is lost, nothing is left.
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <optional>
 #include <thread>
 
 #include "base/error.h"
@@ -55,11 +57,64 @@ class Lifecycle : public testing::Test {
     return open_files(pid) <= most;
   }
 
+  static rlimit limit_of(int pid) {
+    rlimit limit{};
+    EXPECT_EQ(::prlimit(pid, RLIMIT_NOFILE, nullptr, &limit), 0);
+    return limit;
+  }
+
+  // Of what it throws.
+  template <typename F>
+  static std::optional<Code> code_of(F act) {
+    try {
+      act();
+      return std::nullopt;
+    } catch (const Error& error) {
+      return error.code();
+    }
+  }
+
+  static rlim_t first_free_file(int pid) {
+    rlim_t number = 0;
+    while (std::filesystem::is_symlink(fmt::format("/proc/{}/fd/{}", pid, number))) ++number;
+    return number;
+  }
+
   static std::size_t open_files(int pid) {
     const std::filesystem::directory_iterator files(fmt::format("/proc/{}/fd", pid));
     return static_cast<std::size_t>(std::distance(begin(files), end(files)));
   }
 };
+
+// As the runtime of an engine that has more sandboxes than it may have files open.
+TEST_F(Lifecycle, ARuntimeWithoutDescriptorsStillEndsSandboxes) {
+  TestEngine engine;
+  const auto set_limit = [&](rlim_t most) {
+    const rlimit limit{.rlim_cur = most, .rlim_max = limit_of(engine.pid()).rlim_max};
+    ASSERT_EQ(::prlimit(engine.pid(), RLIMIT_NOFILE, &limit, nullptr), 0);
+  };
+  const std::size_t before = open_files(engine.pid());
+  const rlim_t usual = limit_of(engine.pid()).rlim_cur;
+  set_limit(before + 150);
+  std::vector<std::string> ids;
+  const auto fill = [&] {
+    while (ids.size() < 50) ids.push_back(engine.runtime().create({}).sandbox.id);
+  };
+
+  EXPECT_EQ(code_of(fill), Code::exhausted);
+  ASSERT_GT(ids.size(), 2U);
+  RuntimeClient another(engine.state_dir());
+  EXPECT_EQ(another.list().size(), ids.size()) << "some are left for those who ask";
+
+  engine.runtime().destroy(ids.back());
+
+  // And where none is left at all, whoever comes hears of it, or that nobody listens.
+  set_limit(first_free_file(engine.pid()));
+  EXPECT_TRUE(code_of([&] { RuntimeClient(engine.state_dir()).list(); }));
+  set_limit(usual);
+  EXPECT_EQ(RuntimeClient(engine.state_dir()).list().size(), ids.size() - 1);
+  engine.runtime().create({});
+}
 
 TEST_F(Lifecycle, TwoHundredCyclesLeaveTheHostAsItWas) {
   TestEngine engine;
