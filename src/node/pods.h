@@ -40,8 +40,9 @@ class Pods final : public reconcile::Reconciler {
 };
 
 // Who goes first: a pod that has not begun and that somebody waits for; then what is going on and
-// what ends, and in turns with it members of warm pools, which nobody waits for. Of a pod that is
-// no more: null.
+// what ends, and in turns with it members of warm pools, which nobody waits for; but as many ends
+// as births where hundreds wait for theirs, so that they do not pile up. Of a pod that is no more:
+// null.
 reconcile::Rank rank_of(const Json* pod);
 
 // Whether a change of a pod is one that its node acts on; what it wrote itself is not.

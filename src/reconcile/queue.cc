@@ -21,6 +21,10 @@ Duration pause_after(unsigned failures, const QueueOptions& options) {
 
 // One of these is not an urgent one's, if anybody else is due.
 constexpr unsigned kTurns = 8;
+// More usual ones than this that are due are a backlog, which must not grow: of four turns three
+// are theirs. An end takes three looks of a node, a birth one.
+constexpr std::size_t kBacklog = 512;
+constexpr unsigned kTurnsBehind = 4;
 
 }  // namespace
 
@@ -143,8 +147,10 @@ Rank Queue::next_rank_locked() {
     const bool is_anybody_else = is_due(Rank::usual) || is_due(Rank::idle);
     if (!is_anybody_else || ++turns_ % kTurns != 0) return Rank::urgent;
   }
-  if (!is_due(behind_)) return behind_ == Rank::usual ? Rank::idle : Rank::usual;
-  return std::exchange(behind_, behind_ == Rank::usual ? Rank::idle : Rank::usual);
+  if (!is_due(Rank::idle)) return Rank::usual;
+  if (!is_due(Rank::usual)) return Rank::idle;
+  const bool is_behind = due_[static_cast<std::size_t>(Rank::usual)].size() > kBacklog;
+  return ++others_turns_ % (is_behind ? kTurnsBehind : 2) == 0 ? Rank::idle : Rank::usual;
 }
 
 model::Key Queue::take_locked() {

@@ -34,8 +34,9 @@ struct QueueMetrics {
 };
 
 // Who goes first of those that are due. Urgent ones do, and leave one turn in eight to the others;
-// those take turns, so that a thousand of one rank do not keep one of another waiting. In the order
-// of their coming within a rank.
+// those take turns, so that a thousand of one rank do not keep one of another waiting; where
+// hundreds of usual ones are due, they have three turns of four. In the order of their coming
+// within a rank.
 enum class Rank : std::uint8_t { urgent, usual, idle };
 
 struct QueueOptions {
@@ -110,7 +111,7 @@ class Queue {
   std::array<std::deque<Items::iterator>, 3> due_;  // by rank
   std::size_t due_count_ = 0;
   unsigned turns_ = 0;         // taken while somebody was urgent
-  Rank behind_ = Rank::usual;  // whose turn it is where nobody is
+  unsigned others_turns_ = 0;  // and while both others were due
   Later later_;
 };
 

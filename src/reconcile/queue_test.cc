@@ -253,6 +253,15 @@ TEST(Queue, UsualAndIdleOnesTakeTurns) {
   EXPECT_EQ(take_all(queue), "aiaiii");
 }
 
+TEST(Queue, ABacklogOfUsualOnesDoesNotGrow) {
+  Queue queue({.rank_of = rank_by_name});
+  for (int i = 0; i < 200; ++i) queue.add({"team", fmt::format("i{}", i)});
+  for (int i = 0; i < 600; ++i) queue.add({"team", fmt::format("a{}", i)});
+  const std::string order = take_all(queue);
+  EXPECT_EQ(order.substr(0, 8), "aaaiaaai");
+  EXPECT_EQ(order.substr(300, 4).find("aa"), std::string::npos) << "few enough: by turns";
+}
+
 TEST(Queue, TheRankIsThatOfTheLastTimeItWasAdded) {
   Rank rank = Rank::idle;
   Queue queue({.rank_of = [&](const Key& key) { return key == kA ? rank : Rank::usual; }});
