@@ -23,7 +23,8 @@ using reconcile::Next;
 
 // While expectations are open events wake the pool; this is for events that were lost.
 constexpr Duration kExpectationsRecheck = std::chrono::seconds(30);
-// How often members are counted while nothing can be made anyway: for the status.
+// How often members are counted while nothing can be made anyway, for the status, and those of a
+// large pool at most.
 constexpr Duration kCountPause = std::chrono::milliseconds(50);
 // A member that changed while it was judged is judged again when the cache has caught up.
 constexpr Duration kConflictPause = std::chrono::milliseconds(20);
@@ -31,7 +32,6 @@ constexpr Duration kConflictPause = std::chrono::milliseconds(20);
 // Every claim wakes the pool that it took from. One that is large counts its members once for those
 // of a while, and spends no more than a tenth of a processor on it.
 constexpr std::size_t kLargePool = 256;
-constexpr Duration kLeastRest = std::chrono::milliseconds(25);
 constexpr int kRestPerCount = 9;
 
 constexpr unsigned kNameAttempts = 8;
@@ -149,7 +149,7 @@ class WarmPoolReconciler::Pass {
     const Duration took = std::chrono::steady_clock::now() - memory_.last_pass;
     memory_.rest = members.size() < kLargePool
                        ? Duration::zero()
-                       : std::clamp<Duration>(kRestPerCount * took, kLeastRest, kCountPause);
+                       : std::max<Duration>(kRestPerCount * took, kCountPause);
   }
 
   // What is wrong with single members, before they are counted.
@@ -225,8 +225,9 @@ class WarmPoolReconciler::Pass {
     // Asked of the active ones: while those that left are still ending, the hold goes on.
     if (hold > Duration::zero() && active < desired_) return sooner(next_, hold);
     if (active + plan_.terminating >= desired_) return;
-    const std::uint32_t deficit =
-        std::min(desired_ - active - plan_.terminating, all_.options_.most_batch);
+    const std::uint32_t missing = desired_ - active - plan_.terminating;
+    const std::uint32_t deficit = std::min(missing, all_.options_.most_batch);
+    if (deficit < missing) memory_.rest = Duration::zero();  // the next ones follow at once
     const RefillBucket::Grant grant = memory_.bucket.take(deficit, now_);
     // Where some are granted their events bring the next pass.
     if (grant.count == 0) return sooner(next_, grant.wait);
