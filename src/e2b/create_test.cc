@@ -309,12 +309,15 @@ TEST(E2bCreates, WhatTheClusterRefusesIsToldAtOnce) {
   options.start_patience = std::chrono::hours(1);
   World world(options);
   world.add_template("default", "odd");
-  // What a schema allows, and the API of pods does not.
+  // What a schema allows, and the API of pods does not. The processors tell when it has arrived.
   world.client().patch(client::kSandboxTemplates, "default", "odd", client::PatchKind::json,
                        json(R"([
-      {"op":"replace","path":"/spec/podTemplate/spec/containers/0/name","value":"Not_A_Name"}])"));
+      {"op":"replace","path":"/spec/podTemplate/spec/containers/0/name","value":"Not_A_Name"},
+      {"op":"replace","path":"/spec/podTemplate/spec/containers/0/resources/limits/cpu",
+       "value":"7"}])"));
   ASSERT_TRUE(apiserver::eventually([&] {
-    return model::to_text(world.ask("GET", "/templates").body).find("odd") != std::string::npos;
+    return model::to_text(world.ask("GET", "/templates").body).find("\"cpuCount\":7") !=
+           std::string::npos;
   }));
 
   const Answer answer = world.ask("POST", "/v2/sandboxes", R"({"templateID":"odd"})");
