@@ -33,6 +33,7 @@ constexpr Duration kConflictPause = std::chrono::milliseconds(20);
 // of a while, and spends no more than a tenth of a processor on it.
 constexpr std::size_t kLargePool = 256;
 constexpr int kRestPerCount = 9;
+constexpr Duration kLongestRest = std::chrono::milliseconds(250);  // a slow machine fills up, too
 
 constexpr unsigned kNameAttempts = 8;
 
@@ -149,7 +150,7 @@ class WarmPoolReconciler::Pass {
     const Duration took = std::chrono::steady_clock::now() - memory_.last_pass;
     memory_.rest = members.size() < kLargePool
                        ? Duration::zero()
-                       : std::max<Duration>(kRestPerCount * took, kCountPause);
+                       : std::clamp<Duration>(kRestPerCount * took, kCountPause, kLongestRest);
   }
 
   // What is wrong with single members, before they are counted.
