@@ -159,6 +159,7 @@ void keep_environment(Core& core, const Json& sandbox, const Birth& birth) {
 }
 
 void complete(Core& core, const Json& sandbox, const Birth& birth, Duration pod_patience) {
+  if (find_dressed(core, sandbox, birth.environment)) return;
   const Object pod = wait_for_pod(core, sandbox, pod_patience);
   outfit_pod(core, sandbox, *pod, birth.environment);
 }

@@ -53,6 +53,7 @@ Core::Core(const Parts& given, Options wanted)
       templates(given.manager.cache(client::kSandboxTemplates)),
       pools(given.manager.cache(client::kSandboxWarmPools)),
       census(sandboxes),
+      dressed(pods, given.reach),
       sandbox_waits(sandboxes),
       pod_waits(pods),
       template_waits(templates),

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "client/watch_cache.h"
+#include "e2b/dressed_pods.h"
 #include "e2b/limits.h"
 #include "e2b/outfitted.h"
 #include "e2b/waits.h"
@@ -120,6 +121,7 @@ struct Core {
   client::WatchCache& templates;
   client::WatchCache& pools;
   Census census;
+  DressedPods dressed;
   CacheWaits sandbox_waits;
   CacheWaits pod_waits;
   CacheWaits template_waits;

@@ -43,6 +43,10 @@ bool is_dressed(const Core& core, const Json& sandbox, const Json& pod) {
          model::annotation_of(pod, model::kDressAnnotation) == template_id_of(sandbox);
 }
 
+bool is_restricted(const pool::Egress& egress) {
+  return !egress.allow.empty() || !egress.deny.empty();
+}
+
 // Whether the cluster refuses it what it needs (403, 422), in the API's own words: those are all
 // that its status tells. No waiting helps, but for an account that comes with a new namespace.
 bool is_refused(const Json& sandbox) {
@@ -144,6 +148,18 @@ Object wait_until_ready(Core& core, const Json& sandbox, Duration patience) {
   return *found;
 }
 
+bool find_dressed(Core& core, const Json& sandbox, const Texts& environment) {
+  if (!environment.empty() || !is_secure(sandbox) || is_restricted(egress_of(sandbox)))
+    return false;
+  const auto pod = core.dressed.find(
+      {std::string(model::namespace_of(sandbox)), std::string(controllers::pod_name_of(sandbox))});
+  if (!pod || pod->sandbox_uid != model::uid_of(sandbox) ||
+      pod->template_id != template_id_of(sandbox))
+    return false;
+  core.outfitted.remember(model::key_of(sandbox), pod->container);
+  return true;
+}
+
 void outfit_pod(Core& core, const Json& sandbox, const Json& pod, const Texts& environment) {
   const model::Key key = model::key_of(sandbox);
   const std::string_view container = container_of(pod);
@@ -153,8 +169,7 @@ void outfit_pod(Core& core, const Json& sandbox, const Json& pod, const Texts& e
     core.outfitter().outfit(pod, outfit_of(core, sandbox, environment));
   }
   const pool::Egress egress = egress_of(sandbox);
-  const bool is_restricted = !egress.allow.empty() || !egress.deny.empty();
-  if (is_restricted && core.parts.reach != nullptr) {
+  if (is_restricted(egress) && core.parts.reach != nullptr) {
     const net::Workers::Aside aside;
     core.parts.reach->set_egress(pod, egress);
   }

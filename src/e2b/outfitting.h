@@ -33,6 +33,9 @@ Object wait_for_pod(Core& core, const Json& sandbox, Duration patience);
 // it goes.
 Object wait_until_ready(Core& core, const Json& sandbox, Duration patience);
 
+// Whether the sandbox's pod is known to have all that it would get: then there is nothing to wait
+// for and nothing to give.
+bool find_dressed(Core& core, const Json& sandbox, const Texts& environment);
 // Gives the pod its outfit and its rules of egress, unless this very container has it. Throws
 // Error.
 void outfit_pod(Core& core, const Json& sandbox, const Json& pod, const Texts& environment);
