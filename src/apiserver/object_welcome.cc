@@ -58,7 +58,12 @@ std::optional<store::ObjectPtr> Objects::make_welcomed(const Place& place, const
   std::vector<store::Write> writes;
   writes.push_back(std::move(*other));
   writes.push_back(std::move(own));
-  const std::vector<store::Outcome> outcomes = store_.write_together(std::move(writes));
+  std::vector<store::Outcome> outcomes;
+  try {
+    outcomes = store_.write_together(std::move(writes));
+  } catch (const Error& error) {
+    rethrow_from_store(error);
+  }
   if (!outcomes.front().kept) return std::nullopt;
   welcome->kept(look(*outcomes[1].object, resource), look(*outcomes[0].object, *kind));
   return outcomes[1].object;

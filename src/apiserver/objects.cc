@@ -167,16 +167,20 @@ store::Key key_of(const Place& place) {
   return {place.resource.store_name, place.ns, place.name};
 }
 
+void rethrow_from_store(const Error& error) {
+  if (error.code() != Code::exhausted) throw;
+  throw model::StatusError({.code = 500,
+                            .reason = "InternalError",
+                            .message = fmt::format("Internal error occurred: no space is left "
+                                                   "for objects: {}",
+                                                   error.what())});
+}
+
 store::Outcome write_to(store::Store& store, store::Write write) {
   try {
     return store.write(std::move(write));
   } catch (const Error& error) {
-    if (error.code() != Code::exhausted) throw;
-    throw model::StatusError({.code = 500,
-                              .reason = "InternalError",
-                              .message = fmt::format("Internal error occurred: no space is left "
-                                                     "for objects: {}",
-                                                     error.what())});
+    rethrow_from_store(error);
   }
 }
 

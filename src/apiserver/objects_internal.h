@@ -47,5 +47,7 @@ void check_identity(const Place& place, std::string_view subresource, bool is_pu
 // What the store says. A disk without room is thrown as a 500, as kube-apiserver does when its
 // store is full: nobody should try again in a second, as after a 429.
 store::Outcome write_to(store::Store& store, store::Write write);
+// The same for what it threw, within the handler.
+[[noreturn]] void rethrow_from_store(const Error& error);
 
 }  // namespace hearth::apiserver
