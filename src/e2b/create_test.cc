@@ -349,6 +349,28 @@ TEST(E2bCreates, VariablesAreKeptBeforeAnybodyWaits) {
   EXPECT_EQ(answer.status, 404U);
 }
 
+// Its variables are kept between its making and the wait for it: there it goes.
+TEST(E2bCreates, OneThatIsGoneBeforeAnybodyWaitsIsNotWaitedFor) {
+  Options options = quick_options();
+  options.start_patience = std::chrono::hours(1);
+  World world(options);
+  world.node.stop_working();
+  world.server->welcome(
+      client::kSecrets, [&](const Json& secret) -> std::optional<client::Welcome> {
+        if (!model::name_of(secret).ends_with("-e2b")) return std::nullopt;
+        const client::WatchCache& cache = world.manager->cache(client::kSandboxes);
+        EXPECT_TRUE(apiserver::eventually([&] { return !cache.list().empty(); }));
+        for (const client::Object& each : cache.list())
+          world.client().remove(client::kSandboxes, "default", model::name_of(*each));
+        EXPECT_TRUE(apiserver::eventually([&] { return cache.list().empty(); }));
+        return std::nullopt;
+      });
+  const Answer answer =
+      world.ask("POST", "/v2/sandboxes", R"({"templateID":"base","envVars":{"A":"b"}})");
+  EXPECT_EQ(answer.status, 404U);
+  world.server->welcome(client::kSecrets, {});
+}
+
 TEST(E2bCreates, ABurstGetsDifferentSandboxes) {
   World world;
   std::set<std::string> members;

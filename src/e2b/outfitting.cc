@@ -130,11 +130,14 @@ Object wait_for_pod(Core& core, const Json& sandbox, Duration patience) {
 Object wait_until_ready(Core& core, const Json& sandbox, Duration patience) {
   const model::Key key = model::key_of(sandbox);
   const std::string uid(model::uid_of(sandbox));
-  bool is_known = false, is_gone = false;
+  const std::uint64_t version = version_number(sandbox);
+  bool is_gone = false;
   const auto is_so = [&](const Json* object) {
-    // Right after it was made, the cache may not know it yet.
-    if (object == nullptr) return is_gone = is_known;
-    is_known = true;
+    // Right after it was made, the cache may not know it yet. If it has heard of that and has
+    // nothing, it is gone already.
+    if (object == nullptr)
+      return is_gone = core.sandbox_waits.has_told(version) &&
+                       core.sandboxes.find(key.ns, key.name) == nullptr;
     is_gone = model::uid_of(*object) != uid || state_of(*object) == State::none;
     return is_gone || is_ready(*object) || is_refused(*object);
   };

@@ -52,6 +52,11 @@ void CacheWaits::tell(const model::Json& seen, const client::Object& now) {
   }
 }
 
+bool CacheWaits::has_told(std::uint64_t version) const {
+  const std::lock_guard lock(mutex_);
+  return version_ >= version;
+}
+
 void CacheWaits::catch_up(std::uint64_t version, Duration patience) {
   std::unique_lock lock(mutex_);
   if (version_ >= version) return;

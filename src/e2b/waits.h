@@ -44,7 +44,9 @@ class CacheWaits {
   // everything is about to stop.
   std::optional<client::Object> until(const model::Key& key, const IsSo& is_so, Duration patience);
 
-  // Returns when everything up to what this write gave has been told, or the patience is over.
+  // Whether everything up to what this write gave has been told.
+  bool has_told(std::uint64_t version) const;
+  // Returns when it has, or the patience is over.
   void catch_up(std::uint64_t version, Duration patience);
   // Lets go of it then.
   void keep_until(std::uint64_t version, std::shared_ptr<void> kept);
@@ -62,7 +64,7 @@ class CacheWaits {
   void tell(const model::Json& seen, const client::Object& now);
 
   client::WatchCache& cache_;
-  std::mutex mutex_;  // guards what follows, and what is in the waiters
+  mutable std::mutex mutex_;  // guards what follows, and what is in the waiters
   std::map<std::string, client::Object, std::less<>> told_;
   std::multimap<std::string, Waiter*, std::less<>> waiters_;
   std::uint64_t version_ = 0;  // the highest that has been told
