@@ -12,11 +12,7 @@ constexpr char kManager[] = "hearth";
 }  // namespace
 
 void Objects::set_welcomer(const model::GroupResource& kind, client::Welcomer welcomer) {
-  const std::unique_lock lock(welcomers_mutex_);
-  if (welcomer)
-    welcomers_[kind.text()] = std::move(welcomer);
-  else
-    welcomers_.erase(kind.text());
+  welcomers_.set(kind.text(), std::move(welcomer));
 }
 
 // Nothing: there is nothing to be written, or it is not what the patch was meant for.
@@ -36,14 +32,12 @@ std::optional<store::ObjectPtr> Objects::make_welcomed(const Place& place, const
                                                        const patch::Owners& owners,
                                                        const WriteOptions& options) {
   const Resource& resource = place.resource;
-  const std::shared_lock lock(welcomers_mutex_);
-  const auto welcomer = welcomers_.find(resource.group_resource().text());
+  const Welcomers::Visit visit(welcomers_, resource.group_resource().text());
   // Who welcomes objects knows them as they are kept.
-  if (welcomer == welcomers_.end() || resource.version != resource.storage_version)
-    return std::nullopt;
+  if (visit.is_in_vain() || resource.version != resource.storage_version) return std::nullopt;
   if (store_.find({resource.store_name, place.ns, std::string(name_of(object))}))
     return std::nullopt;
-  const std::optional<client::Welcome> welcome = welcomer->second(object);
+  const std::optional<client::Welcome> welcome = visit.ask(object);
   if (!welcome) return std::nullopt;
   const ResourcePtr kind =
       catalogue_()->find(welcome->kind.group, welcome->kind.version, welcome->kind.plural);

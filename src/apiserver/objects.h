@@ -5,16 +5,14 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <optional>
-#include <shared_mutex>
 #include <string>
 #include <vector>
 
 #include "apiserver/catalogue.h"
 #include "apiserver/kept.h"
+#include "apiserver/welcomers.h"
 #include "base/clock.h"
-#include "client/welcome.h"
 #include "model/json.h"
 #include "store/store.h"
 
@@ -92,7 +90,7 @@ class Objects {
   // holds. `change` returns false to leave the object alone. Nothing happens if it is gone.
   void amend(const Place& place, const std::function<bool(Json& object)>& change);
 
-  // Who is asked about new objects of a kind; empty: nobody. Returns when nobody else is in it.
+  // Who is asked about new objects of a kind (welcomers.h).
   void set_welcomer(const model::GroupResource& kind, client::Welcomer welcomer);
 
  private:
@@ -123,8 +121,7 @@ class Objects {
   const Clock& clock_;
   std::function<CataloguePtr()> catalogue_;
   RecentTrees recent_trees_;
-  std::shared_mutex welcomers_mutex_;  // guards welcomers_, and is held while they are asked
-  std::map<std::string, client::Welcomer, std::less<>> welcomers_;  // by "PLURAL.GROUP"
+  Welcomers welcomers_;  // by "PLURAL.GROUP"
 };
 
 }  // namespace hearth::apiserver

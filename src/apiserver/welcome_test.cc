@@ -1,4 +1,8 @@
 // What new objects are given as they are made (client/welcome.h).
+#include <atomic>
+#include <thread>
+#include <vector>
+
 #include "apiserver/server_testing.h"
 #include "client/kinds.h"
 #include "model/meta.h"
@@ -127,6 +131,31 @@ TEST_F(WelcomeTest, NobodyIsAskedAnyMore) {
   claim(R"({"name":"c"})");
   EXPECT_EQ(asked_, 0);
   EXPECT_EQ(model::label_of(gift(), "for"), "");
+}
+
+// However many come: creates never stop for the end of who was asked.
+TEST_F(WelcomeTest, TheEndOfAskingIsNotPutOffByThoseWhoCome) {
+  has_any_ = false;
+  std::atomic<bool> is_over = false;
+  std::atomic<int> made = 0;
+  server_->welcome(client::kSandboxClaims, [&](const Json&) -> std::optional<client::Welcome> {
+    EXPECT_FALSE(is_over);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return std::nullopt;
+  });
+  std::vector<std::jthread> makers;
+  for (int i = 0; i < 4; ++i)
+    makers.emplace_back([&](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+        claim(R"({"generateName":"c-"})");
+        ++made;
+      }
+    });
+  EXPECT_TRUE(eventually([&] { return made > 20; }));
+  server_->welcome(client::kSandboxClaims, {});
+  is_over = true;
+  const int before = made;
+  EXPECT_TRUE(eventually([&] { return made > before + 20; }));
 }
 
 }  // namespace
