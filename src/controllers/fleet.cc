@@ -164,8 +164,17 @@ pool::Allocator* Fleet::allocator() {
 
 client::Welcomer Fleet::claim_welcomer() {
   if (!state_->extensions) return {};
-  return [&claims = state_->extensions->claims](const model::Json& claim) {
-    return claims.welcome(claim);
+  return [&claims = state_->extensions->claims,
+          &right = state_->manager.right_of_way()](const model::Json& claim) {
+    // Until it is kept: those who fill the pool up hear of it before the claim's own worker does.
+    auto urgent = std::make_shared<reconcile::RightOfWay::Urgent>(right);
+    std::optional<client::Welcome> welcome = claims.welcome(claim);
+    if (welcome)
+      welcome->kept = [urgent, kept = std::move(welcome->kept)](const client::Object& made,
+                                                                const client::Object& other) {
+        kept(made, other);
+      };
+    return welcome;
   };
 }
 
