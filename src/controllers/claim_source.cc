@@ -19,6 +19,13 @@ Object if_usable(std::string_view ns, Object sandbox_template) {
   return sandbox_template;
 }
 
+// Of a claim whose pool is none: the template that it names itself, or by the name of that pool.
+std::string_view direct_template_of(const Json& claim) {
+  const std::string_view pool_name = pool_name_of(claim);
+  return pool_name.empty() ? text_at(claim, {"spec", "sandboxTemplateRef", "name"})
+                           : shadowed_template(pool_name);
+}
+
 }  // namespace
 
 std::string_view pool_name_of(const Json& claim) {
@@ -62,10 +69,7 @@ ClaimSource ClaimSources::source_of(const Json& claim) {
     source.template_name = model::template_ref_of(*pool);
     source.pools.push_back(std::move(pool));
   } else {
-    const std::string_view direct = pool_name.empty()
-                                        ? text_at(claim, {"spec", "sandboxTemplateRef", "name"})
-                                        : shadowed_template(pool_name);
-    source.template_name = direct;
+    source.template_name = direct_template_of(claim);
   }
   source.sandbox_template = if_usable(ns, get(templates_, client::kSandboxTemplates,
                                               model::template_key(ns, source.template_name)));
@@ -89,10 +93,7 @@ Object ClaimSources::cached_template_of(const Json& claim) const {
     const model::Key key = model::template_key_of(*pool);
     return if_usable(ns, templates_.find(key.ns, key.name));
   }
-  const std::string_view pool_name = pool_name_of(claim);
-  const std::string_view direct = pool_name.empty()
-                                      ? text_at(claim, {"spec", "sandboxTemplateRef", "name"})
-                                      : shadowed_template(pool_name);
+  const std::string_view direct = direct_template_of(claim);
   return direct.empty() ? nullptr : templates_.find(ns, direct);
 }
 

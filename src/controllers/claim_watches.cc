@@ -2,6 +2,7 @@
 #include "client/kinds.h"
 #include "controllers/claim_reconciler.h"
 #include "model/agent_sandbox.h"
+#include "model/template_ref.h"
 
 namespace hearth::controllers {
 namespace {
@@ -83,8 +84,7 @@ std::vector<model::Key> ClaimReconciler::claims_of_template(const Json& sandbox_
       if (!model::is_deleting(*claim)) keys.push_back(model::key_of(*claim));
   };
   for (const Object& pool : parts_.pools.list(ns))
-    if (text_at(*pool, {"spec", "sandboxTemplateRef", "name"}) == name)
-      add_claims(model::name_of(*pool));
+    if (model::template_ref_of(*pool) == name) add_claims(model::name_of(*pool));
   add_claims("shadow-pool-" + std::string(name));
   for (const Object& claim : parts_.claims.find_by_index(kPoolIndex, index_value(ns, "")))
     if (text_at(*claim, {"spec", "sandboxTemplateRef", "name"}) == name)
