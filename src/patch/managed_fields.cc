@@ -54,6 +54,27 @@ void join_old_updates(Owners& entries) {
   drop_empty(entries);
 }
 
+// What an owner has after its changes. Objects of one make are changed alike, one after the other:
+// the members of a pool are handed out in the same words. So the last outcome of a thread often is
+// the next one, and is shared.
+std::shared_ptr<const OwnedFields> after_changes(const std::shared_ptr<const OwnedFields>& before,
+                                                 Changes changes) {
+  struct Step {
+    std::shared_ptr<const OwnedFields> before;
+    Changes changes;
+    std::shared_ptr<const OwnedFields> after;
+  };
+  thread_local Step last;
+  if (!before) return std::make_shared<const OwnedFields>(std::move(changes.set));
+  if (last.before && last.before->text == before->text && last.changes == changes)
+    return last.after;
+  // Mostly it owns all of it already. A set is as large as its object: it is copied once.
+  if (!overlaps(before->set, changes.removed) && contains(before->set, changes.set)) return before;
+  FieldSet set = unite(subtract(before->set, changes.removed), changes.set);
+  last = {before, std::move(changes), std::make_shared<const OwnedFields>(std::move(set))};
+  return last.after;
+}
+
 bool is_reset(const Json& sent) {
   const JsonArray* entries = sent.if_array();
   if (!entries) return false;
@@ -124,10 +145,7 @@ void record_changes(Owners& owners, Changes changes, const Manager& manager) {
   for (Owner& owner : owners)
     if (&owner != earlier) take_away(owner, changes);
   if (earlier) {
-    own.fields = earlier->fields;
-    // Mostly it owns all of it already. A set is as large as its object: it is copied once.
-    if (overlaps(own.set(), changes.removed) || !contains(own.set(), changes.set))
-      own.own(unite(subtract(own.set(), changes.removed), std::move(changes.set)));
+    own.fields = after_changes(earlier->fields, std::move(changes));
     *earlier = std::move(own);
   } else if (!changes.set.empty()) {
     own.own(std::move(changes.set));

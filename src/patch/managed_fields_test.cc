@@ -1,6 +1,7 @@
 // Owners of fields after writes that are no applies.
 #include "patch/managed_fields.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/time_text.h"
@@ -147,6 +148,32 @@ TEST(ManagedFields, OneManagerHasOneEntryWithItsLatestTime) {
                             R"(q Update {"f:metadata":{"f:labels":{".":{},"f:m":{},"f:n":{}}}})");
   EXPECT_EQ(model::text_at((*model::array_at(object, {"metadata", "managedFields"}))[1], {"time"}),
             "2023-11-14T22:13:22Z");
+}
+
+// The members of a pool are handed out in the same words: thousands of sets that are one.
+TEST(ManagedFields, ObjectsThatChangeAlikeShareTheirSets) {
+  const auto change = [](std::string_view name, std::string_view label) {
+    const Json before = json(fmt::format(
+        R"({{"metadata":{{"name":"{}","labels":{{"pool":"p"}}}},"spec":{{"operatingMode":"Running"}}}})",
+        name));
+    Json after = before;
+    after.at("metadata").at("labels") = Json{{label, name}};
+    const Owners created = record_update({.after = before}, test_sandbox(), manager("hearth"));
+    const Owned owned{before, created};
+    return record_update({.before = &owned, .after = after}, test_sandbox(), manager("hearth", 1));
+  };
+  const Owners one = change("one", "a");
+  const Owners two = change("two", "a");
+  const Owners other = change("three", "b");
+
+  ASSERT_EQ(one.size(), 1U);
+  EXPECT_EQ(
+      one[0].fields->text,
+      R"({"f:metadata":{"f:labels":{".":{},"f:a":{}}},"f:spec":{".":{},"f:operatingMode":{}}})");
+  EXPECT_EQ(two[0].fields, one[0].fields);
+  EXPECT_EQ(
+      other[0].fields->text,
+      R"({"f:metadata":{"f:labels":{".":{},"f:b":{}}},"f:spec":{".":{},"f:operatingMode":{}}})");
 }
 
 TEST(ManagedFields, SubresourcesHaveEntriesOfTheirOwn) {

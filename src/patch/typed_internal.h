@@ -54,6 +54,7 @@ struct Changes {
   FieldSet removed;
 
   bool empty() const { return set.empty() && removed.empty(); }
+  bool operator==(const Changes&) const = default;
 };
 // Linear in what may have changed; builds nothing for what is equal. Throws Error(invalid) for
 // items without a key.
