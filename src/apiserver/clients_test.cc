@@ -5,11 +5,14 @@
 #include <latch>
 #include <mutex>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "apiserver/server_testing.h"
 #include "client/http_client.h"
+#include "client/kinds.h"
 #include "client/watch_cache.h"
+#include "model/meta.h"
 #include "model/status.h"
 
 namespace hearth::apiserver {
@@ -108,6 +111,62 @@ TEST(LocalClientTest, RefusesWhatCouldNotBeReadAgain) {
               server.client().patch(kConfigMaps, "default", "y", client::PatchKind::merge, patch);
             }).code,
             400);
+}
+
+// What the engine has checked itself is written as by any other patch, but for the rules.
+class CheckedPatchTest : public testing::Test {
+ protected:
+  CheckedPatchTest() {
+    server_.client().create(client::kSandboxes, model::parse_json(R"({
+        "apiVersion":"agents.x-k8s.io/v1beta1","kind":"Sandbox",
+        "metadata":{"name":"s","namespace":"default","labels":{"pool":"p"}},
+        "spec":{"podTemplate":{"spec":{"containers":[{"name":"c","image":"i"}]}}}})")
+                                                    .value);
+  }
+  Json patch(std::string_view text, const client::PatchOptions& options) {
+    return server_.client().patch(client::kSandboxes, "default", "s", client::PatchKind::merge,
+                                  model::parse_json(text).value, options);
+  }
+  Json put_label(const std::string& value) {
+    return patch(fmt::format(R"({{"metadata":{{"labels":{{"x":"{}"}}}}}})", value),
+                 {.is_checked = true});
+  }
+
+  TestServer server_;
+};
+
+TEST_F(CheckedPatchTest, ItIsKeptWithItsOwnersAndAsksNoRule) {
+  const Json now = put_label("no label, but who checked it said so");
+  EXPECT_EQ(model::label_of(now, "x"), "no label, but who checked it said so");
+  EXPECT_EQ(model::label_of(now, "pool"), "p");
+
+  server_->start();
+  HttpClient http(client::load_kubeconfig({server_->kubeconfig_path()}));
+  const Json shown = http.get(client::kSandboxes, "default", "s");
+  const model::JsonArray& owners = *model::array_at(shown, {"metadata", "managedFields"});
+  ASSERT_EQ(owners.size(), 1U);
+  EXPECT_EQ(text_at(owners[0], {"manager"}), "hearth");
+  EXPECT_NE(model::find(owners[0], {"fieldsV1", "f:metadata", "f:labels", "f:x"}), nullptr);
+}
+
+TEST_F(CheckedPatchTest, WhoeverIsLateIsTold) {
+  const Json first = patch(R"({"spec":{"operatingMode":"Suspended"}})", {});
+  put_label("one");
+  EXPECT_EQ(refusal([&] {
+              patch(fmt::format(R"({{"metadata":{{"resourceVersion":"{}"}}}})",
+                                model::resource_version_of(first)),
+                    {.is_checked = true});
+            }).reason,
+            "Conflict");
+  server_.client().remove(client::kSandboxes, "default", "s");
+  EXPECT_EQ(refusal([&] { put_label("two"); }).code, 404);
+}
+
+// Read from the text, nobody vouches for it any more.
+TEST_F(CheckedPatchTest, ObjectsThatNobodyHasCheckedAreCheckedWhole) {
+  server_.reopen();
+  EXPECT_EQ(refusal([&] { put_label("no label"); }).code, 422);
+  put_label("label");
 }
 
 TEST_P(ClientsTest, ReadsAndWrites) {

@@ -20,6 +20,7 @@
 #include "apiserver/path.h"
 #include "apiserver/query.h"
 #include "apiserver/table.h"
+#include "client/client.h"
 #include "http/http.h"
 #include "remote/usage.h"
 
@@ -68,6 +69,10 @@ class Front {
   http::Response answer(const Call& call) noexcept;
   // The same before it is rendered, for callers in this process. Throws StatusError, Error.
   Reply reply(const Call& call);
+  // A merge patch of a caller in this process, of an object and of words that were checked: only
+  // whether he may is asked. Throws StatusError, Error.
+  JsonPtr patch_checked(const access::User& user, const client::ResourceId& id, std::string_view ns,
+                        std::string_view name, const Json& patch);
   // Any failure in the dialect.
   static http::Response refuse(const std::exception& failure, bool is_pretty);
   // Whether answer() may wait for the disk or for another writer.
@@ -113,7 +118,7 @@ class Front {
   http::Response render_written(const Call& call, const Written& written) const;
   Selection selection_of(const Call& call) const;
   Place place_of(const Call& call) const;
-  void after_write(const Call& call);
+  void after_write(const Resource& resource);
 
   Parts parts_;
 };

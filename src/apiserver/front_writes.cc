@@ -6,6 +6,7 @@
 #include "apiserver/object_meta.h"
 #include "apiserver/pods.h"
 #include "base/time_text.h"
+#include "model/read_json.h"
 #include "model/scratch.h"
 #include "patch/patch.h"
 
@@ -72,8 +73,8 @@ void check_same_pod(const Call& call, const Json& body) {
 
 }  // namespace
 
-void Front::after_write(const Call& call) {
-  if (call.resource->store_name == "customresourcedefinitions.apiextensions.k8s.io")
+void Front::after_write(const Resource& resource) {
+  if (resource.store_name == "customresourcedefinitions.apiextensions.k8s.io")
     parts_.definitions_changed();
 }
 
@@ -106,7 +107,7 @@ Written Front::post(const Call& call) {
   Place place = place_of(call);
   place.name.clear();
   Written written = parts_.objects.create(place, std::move(body), options);
-  after_write(call);
+  after_write(*call.resource);
   return written;
 }
 
@@ -119,7 +120,7 @@ Written Front::put(const Call& call) {
         fmt::format("the name of the object ({}) does not match the name on the URL ({})", name,
                     call.path->name));
   Written written = parts_.objects.update(place_of(call), body, call.path->subresource, options);
-  after_write(call);
+  after_write(*call.resource);
   return written;
 }
 
@@ -134,17 +135,35 @@ Written Front::patch(const Call& call) {
                          {model::forbidden("force", "may not be specified for non-apply patch")});
   model::Scratch scratch;
   const model::ParsedJson body = read_patch(call, kind, scratch);
-  Written written =
-      parts_.objects.patch(place_of(call), kind, body, call.path->subresource, options);
-  after_write(call);
+  Written written = parts_.objects.patch(place_of(call), kind, body.value, call.path->subresource,
+                                         options, body.duplicates);
+  after_write(*call.resource);
   return written;
+}
+
+JsonPtr Front::patch_checked(const access::User& user, const client::ResourceId& id,
+                             std::string_view ns, std::string_view name, const Json& patch) {
+  const ResourcePtr resource = parts_.catalogue()->find(id.group, id.version, id.plural);
+  if (!resource) model::throw_not_found({id.group, id.plural}, name);
+  const Place place{*resource, std::string(ns), std::string(name)};
+  parts_.gate.require(user, {.verb = "patch",
+                             .group = id.group,
+                             .version = id.version,
+                             .resource = id.plural,
+                             .ns = place.ns,
+                             .name = place.name});
+  const Written written = parts_.objects.patch(place, PatchKind::merge, patch, "",
+                                               {.manager = kOwnManager, .is_checked = true});
+  after_write(*resource);
+  if (written.object) return look(*written.object, *resource);
+  return std::make_shared<const Json>(model::read_json(written.text));
 }
 
 http::Response Front::remove(const Call& call) {
   const DeleteOptions options = read_delete_options(call);
   const Place place = place_of(call);
   const Deleted deleted = parts_.objects.remove(place, options);
-  after_write(call);
+  after_write(*call.resource);
   if (answers_with_object(place.resource, deleted)) return render_object(call, 200, deleted.text);
   return json_answer(200, success(place.resource, place.name, deleted.uid));
 }
@@ -163,7 +182,7 @@ http::Response Front::remove_collection(const Call& call) {
       if (error.code() != Code::not_found) throw;
     }
   }
-  after_write(call);
+  after_write(*call.resource);
   return matched;
 }
 

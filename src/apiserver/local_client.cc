@@ -13,8 +13,6 @@
 namespace hearth::apiserver {
 namespace {
 
-constexpr std::string_view kName = "hearth";
-
 // A bell between the thread that commits and the one that watches.
 class Wakeup {
  public:
@@ -39,10 +37,11 @@ class Wakeup {
   bool rung_ = false;
 };
 
-// Failures as StatusError, whatever they are inside.
-Reply reply_to(Front& front, const Call& call) {
+// What `work` returns. Failures as StatusError, whatever they are inside.
+template <typename Work>
+auto with_status(const Work& work) {
   try {
-    return front.reply(call);
+    return work();
   } catch (const model::StatusError&) {
     throw;
   } catch (const Error& error) {
@@ -64,11 +63,11 @@ client::Answer LocalClient::ask(std::string method, std::string path, std::strin
   request.method = std::move(method);
   request.path = std::move(path);
   request.query = std::move(query);
-  request.headers.add("User-Agent", std::string(kName));
+  request.headers.add("User-Agent", kOwnManager);
   request.headers.add("Content-Type", std::string(content_type));
   Call call = front_.understand_as(request, user_);
   call.body = body;
-  const Reply reply = reply_to(front_, call);
+  const Reply reply = with_status([&] { return front_.reply(call); });
   if (const auto* written = std::get_if<Written>(&reply)) {
     if (written->object) return look(*written->object, *call.resource);
     return model::read_json(written->text);
@@ -109,6 +108,8 @@ client::Answer LocalClient::update(const client::ResourceId& resource, const Jso
 client::Answer LocalClient::patch(const client::ResourceId& resource, std::string_view ns,
                                   std::string_view name, client::PatchKind kind, const Json& patch,
                                   const client::PatchOptions& options) {
+  if (options.is_checked)
+    return with_status([&] { return front_.patch_checked(user_, resource, ns, name, patch); });
   return ask("PATCH", client::resource_path(resource, ns, name, options.subresource),
              client::query_of(options, kind), &patch, client::content_type_of(kind));
 }

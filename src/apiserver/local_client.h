@@ -1,7 +1,8 @@
 // The API without HTTP: the client of controllers and front doors in the same process.
 //
-// Asks the same Front as everybody else, so that no rule is missed; what it saves is sockets, TLS,
-// the RBAC of an admin, and text: objects go in and come out as trees (tree.h).
+// Asks the same Front as everybody else, so that no rule is missed but those that its caller
+// vouches for (client::PatchOptions::is_checked); what it saves is sockets, TLS, the RBAC of an
+// admin, and text: objects go in and come out as trees (tree.h).
 #pragma once
 
 #include "access/user.h"

@@ -41,52 +41,52 @@ Json without_what_is_reset(Json configuration, const Resource& resource,
 
 }  // namespace
 
-Written Objects::patch(const Place& place, PatchKind kind, const model::ParsedJson& body,
-                       std::string_view subresource, const WriteOptions& options) {
+Written Objects::patch(const Place& place, PatchKind kind, const Json& patch,
+                       std::string_view subresource, const WriteOptions& options,
+                       const std::vector<std::string>& duplicates) {
   if (kind == PatchKind::apply) {
-    check_applied_type(place.resource, body.value);
+    check_applied_type(place.resource, patch);
     if (!store_.find(key_of(place))) {
       if (!subresource.empty()) model::throw_not_found(place.resource.group_resource(), place.name);
-      return apply(place, body.value, subresource, options);
+      return apply(place, patch, subresource, options);
     }
   }
   return edit(place, subresource, options, [&](const Seen& seen, Change& change) {
     const Json& old = *seen.object;
-    change.problems.duplicates = body.duplicates;
-    change.patch = &body.value;
+    change.problems.duplicates = duplicates;
+    change.patch = &patch;
     // Revisions are compared only if the patch itself brings one.
-    change.revision_is_copied = kind != PatchKind::json &&
-                                model::text_at(body.value, {"metadata", "resourceVersion"}).empty();
+    change.revision_is_copied =
+        kind != PatchKind::json && model::text_at(patch, {"metadata", "resourceVersion"}).empty();
     // Not in the Scratch: most of it stays, as the object's tree.
     Json next(old, model::Storage());
-    if (kind == PatchKind::json || model::find(body.value, {"metadata", "managedFields"}))
+    if (kind == PatchKind::json || model::find(patch, {"metadata", "managedFields"}))
       put_managed_fields(next, *seen.owners);
     switch (kind) {
       case PatchKind::json: {
-        patch::apply_json_patch(next, body.value);
+        patch::apply_json_patch(next, patch);
         change.revision_is_copied = revision_of(next) == revision_of(old);
         break;
       }
       case PatchKind::merge:
-        patch::apply_merge_patch(next, body.value);
+        patch::apply_merge_patch(next, patch);
         // Built-in kinds have rules of their own, which may change more than the patch names.
-        if (seen.is_checked && !place.resource.built_in)
-          change.touched = model::Touched(body.value);
+        if (seen.is_checked && !place.resource.built_in) change.touched = model::Touched(patch);
         break;
       case PatchKind::strategic:
-        patch::apply_strategic_patch(next, body.value, *place.resource.schema);
+        patch::apply_strategic_patch(next, patch, *place.resource.schema);
         break;
       case PatchKind::apply: {
         const patch::Owned live{old, *seen.owners};
         patch::Applied applied = patch::apply(
-            &live, without_what_is_reset(body.value, place.resource, subresource),
+            &live, without_what_is_reset(patch, place.resource, subresource),
             *place.resource.schema,
             {options.manager, std::string(subresource), place.resource.api_version(), clock_.now()},
             options.force);
         next = std::move(applied.object);
         change.applied = std::move(applied.owners);
         if (!change.revision_is_copied)
-          model::make_object_at(next, {"metadata"})["resourceVersion"] = revision_of(body.value);
+          model::make_object_at(next, {"metadata"})["resourceVersion"] = revision_of(patch);
         break;
       }
     }
@@ -113,7 +113,7 @@ Written Objects::apply(const Place& place, const Json& configuration, std::strin
     return make(place, {std::move(object), {}}, options, std::move(applied.owners));
   } catch (const model::StatusError& error) {
     if (error.status().reason != "AlreadyExists") throw;
-    return patch(place, PatchKind::apply, {configuration, {}}, subresource, options);
+    return patch(place, PatchKind::apply, configuration, subresource, options);
   }
 }
 

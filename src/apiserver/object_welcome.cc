@@ -4,12 +4,6 @@
 #include "apiserver/objects_internal.h"
 
 namespace hearth::apiserver {
-namespace {
-
-// As what controllers of this process write.
-constexpr char kManager[] = "hearth";
-
-}  // namespace
 
 void Objects::set_welcomer(const model::GroupResource& kind, client::Welcomer welcomer) {
   welcomers_.set(kind.text(), std::move(welcomer));
@@ -19,8 +13,8 @@ void Objects::set_welcomer(const model::GroupResource& kind, client::Welcomer we
 std::optional<store::Write> Objects::stage_patch(const Place& place, const Json& patch) {
   std::optional<store::Write> staged;
   try {
-    this->patch(place, PatchKind::merge, {patch, {}}, "",
-                {.manager = kManager, .is_checked = true, .staged = &staged});
+    this->patch(place, PatchKind::merge, patch, "",
+                {.manager = kOwnManager, .is_checked = true, .staged = &staged});
   } catch (const model::StatusError&) {
     return std::nullopt;
   }

@@ -467,7 +467,7 @@ Written Objects::edit(const Place& place, std::string_view subresource, const Wr
     }
     carry_over(next, old);
     if (subresource.empty()) resource.strategy->prepare_update(next, old);
-    if (!options.is_checked) check(next, &old, change);
+    if (!options.is_checked || !seen.is_checked || resource.built_in) check(next, &old, change);
     if (options.approve) options.approve(next, &old);
     if (!resource.built_in) warn_of_finalizers(next, &old, change.warnings);
     patch::Owners owners = own(seen, next, sent ? &*sent : nullptr, change);

@@ -18,6 +18,9 @@
 
 namespace hearth::apiserver {
 
+// The fieldManager of what this process writes itself.
+inline constexpr char kOwnManager[] = "hearth";
+
 enum class FieldValidation { ignore, warn, strict };
 enum class PatchKind { json, merge, strategic, apply };
 
@@ -77,8 +80,9 @@ class Objects {
   // `subresource`: "", "status" or "finalize".
   Written update(const Place& place, const model::ParsedJson& body, std::string_view subresource,
                  const WriteOptions& options);
-  Written patch(const Place& place, PatchKind kind, const model::ParsedJson& body,
-                std::string_view subresource, const WriteOptions& options);
+  // `duplicates`: members that stood in it twice.
+  Written patch(const Place& place, PatchKind kind, const Json& patch, std::string_view subresource,
+                const WriteOptions& options, const std::vector<std::string>& duplicates = {});
   Deleted remove(const Place& place, const DeleteOptions& options);
 
   // The scale subresource, as autoscaling/v1 Scale.

@@ -80,6 +80,9 @@ struct PatchOptions {
   std::string manager;
   bool force = false;  // of an apply
   bool dry_run = false;
+  // A merge patch that the engine made of words that it has checked: a server in this process asks
+  // no rule of the kind again. Any other server does.
+  bool is_checked = false;
 };
 
 struct DeleteOptions {

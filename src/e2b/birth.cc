@@ -119,6 +119,12 @@ std::optional<pool::Hold> take(Core& core, const Birth& birth) {
   return future.get();
 }
 
+// Its words are ours, or a create's that were checked; how many there are is its client's to say.
+bool is_checked(const Json& member, const Json& patch) {
+  return model::annotation_bytes(member) + model::annotation_bytes(patch) <=
+         model::kMostAnnotationBytes;
+}
+
 // The one write. Null when somebody else has it now.
 Object adopt(Core& core, const Birth& birth, pool::Hold hold) {
   const Object member = hold.sandbox();
@@ -126,7 +132,9 @@ Object adopt(Core& core, const Birth& birth, pool::Hold hold) {
   Json patch = birth.marks;
   leave_pool(*member, patch);
   name_environment(patch, model::name_of(*member), birth.environment);
-  return core.parts.allocator->commit(core.parts.client, std::move(hold), std::move(patch));
+  const client::PatchOptions options{.is_checked = is_checked(*member, patch)};
+  return core.parts.allocator->commit(core.parts.client, std::move(hold), std::move(patch),
+                                      options);
 }
 
 Json cold_sandbox(const Birth& birth) {

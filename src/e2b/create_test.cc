@@ -4,6 +4,7 @@
 #include "base/base64.h"
 #include "base/time_text.h"
 #include "e2b/world_testing.h"
+#include "model/names.h"
 #include "net/server.h"
 
 namespace hearth::e2b {
@@ -35,6 +36,26 @@ TEST(E2bCreates, AWarmOneIsTakenWithItsOutfit) {
   EXPECT_TRUE(has_variable(outfits[0], "E2B_SANDBOX_ID=" + member));
   EXPECT_TRUE(has_variable(outfits[0], "E2B_TEMPLATE_ID=base"));
   EXPECT_EQ(world.chosen(), std::vector{member});
+}
+
+// Nothing of a create is checked again but how much it says, with what is said of the member.
+TEST(E2bCreates, MoreThanAnObjectMaySayIsRefusedAndTakesNobody) {
+  World world;
+  const std::string member = world.add_member();
+  const std::string long_word(model::kMostAnnotationBytes - 20'000, 'x');
+  world.client().patch(
+      client::kSandboxes, "default", member, client::PatchKind::merge,
+      json(fmt::format(R"({{"metadata":{{"annotations":{{"word":"{}"}}}}}})", long_word)));
+  const auto ask = [&](std::size_t length) {
+    return world.ask("POST", "/v2/sandboxes",
+                     fmt::format(R"({{"templateID":"base","metadata":{{"a":"{}"}}}})",
+                                 std::string(length, 'y')));
+  };
+  const Answer refused = ask(30'000);
+  EXPECT_EQ(refused.status, 400U);
+  EXPECT_NE(refused.message().find("metadata.annotations: Too long"), std::string::npos)
+      << refused.message();
+  EXPECT_EQ(ask(1'000).text("sandboxID"), member);
 }
 
 TEST(E2bCreates, OneThatWearsEverythingIsNotReachedInto) {

@@ -125,13 +125,10 @@ void check_labels(const Json& object, std::vector<FieldError>& errors) {
 void check_annotations(const Json& object, std::vector<FieldError>& errors) {
   const JsonObject* annotations = object_at(object, {"metadata", "annotations"});
   if (!annotations) return;
-  std::size_t bytes = 0;
-  for (const auto& [key, value] : *annotations) {
-    // Upper case is allowed in a prefix here, unlike in labels.
+  // Upper case is allowed in a prefix here, unlike in labels.
+  for (const auto& [key, value] : *annotations)
     add(errors, "metadata.annotations", view(key), check_qualified_name(lower(view(key))));
-    bytes += key.size() + text_of(value).size();
-  }
-  if (bytes > kMostAnnotationBytes)
+  if (annotation_bytes(object) > kMostAnnotationBytes)
     errors.push_back(
         {FieldProblem::too_long, "metadata.annotations",
          fmt::format("Too long: may not be more than {} bytes", kMostAnnotationBytes)});
@@ -312,6 +309,14 @@ std::string generate_name(std::string_view prefix) {
     name += kSuffixAlphabet[number % kSuffixAlphabet.size()];
   }
   return name;
+}
+
+std::size_t annotation_bytes(const Json& object) {
+  const JsonObject* annotations = object_at(object, {"metadata", "annotations"});
+  std::size_t bytes = 0;
+  if (annotations)
+    for (const auto& [key, value] : *annotations) bytes += key.size() + text_of(value).size();
+  return bytes;
 }
 
 std::vector<FieldError> validate_object_meta(const Json& object, const MetaRules& rules) {

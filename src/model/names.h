@@ -39,6 +39,7 @@ std::string generate_name(std::string_view prefix);
 
 // Annotations of one object, keys and values together.
 inline constexpr std::size_t kMostAnnotationBytes = 256 << 10;
+std::size_t annotation_bytes(const Json& object);
 
 struct MetaRules {
   bool namespaced = true;

@@ -113,9 +113,10 @@ void Allocator::drop(const model::Key& pool) {
   state_->drop(pool);
 }
 
-Object Allocator::commit(client::Client& client, Hold hold, Json patch) {
+Object Allocator::commit(client::Client& client, Hold hold, Json patch,
+                         const client::PatchOptions& options) {
   const Moment began = std::chrono::steady_clock::now();
-  Object won = try_commit(client, hold, std::move(patch));
+  Object won = try_commit(client, hold, std::move(patch), options);
   state_->note_commit(hold, std::chrono::steady_clock::now() - began, won != nullptr);
   return won;
 }
@@ -135,13 +136,14 @@ void Allocator::conclude(const Hold& hold, const Object& now, Duration took) {
   state_->note_commit(hold, took, /*is_won=*/true);
 }
 
-Object Allocator::try_commit(client::Client& client, Hold& hold, Json patch) {
+Object Allocator::try_commit(client::Client& client, Hold& hold, Json patch,
+                             const client::PatchOptions& options) {
   const std::optional<Json> prepared = prepare(hold, std::move(patch));
   if (!prepared) return nullptr;
   const model::Key key = model::key_of(*hold.sandbox());
   try {
-    Object now =
-        client.patch(client::kSandboxes, key.ns, key.name, client::PatchKind::merge, *prepared);
+    Object now = client.patch(client::kSandboxes, key.ns, key.name, client::PatchKind::merge,
+                              *prepared, options);
     state_->learn(now, /*is_from_cache=*/false);
     return now;
   } catch (const model::StatusError& error) {

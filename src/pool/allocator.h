@@ -111,7 +111,8 @@ class Allocator {
   // The one write: a merge patch of the held sandbox, with its resourceVersion. Null when
   // somebody was faster or it is gone: then take another. Other refusals are thrown, and the
   // sandbox is given back.
-  Object commit(client::Client& client, Hold hold, Json patch);
+  Object commit(client::Client& client, Hold hold, Json patch,
+                const client::PatchOptions& options = {});
 
   // The same for who writes it himself, together with something else. The patch as it has to be
   // written; nothing: the sandbox is gone or somebody's by now.
@@ -120,7 +121,8 @@ class Allocator {
   void conclude(const Hold& hold, const Object& now, Duration took);
 
  private:
-  Object try_commit(client::Client& client, Hold& hold, Json patch);
+  Object try_commit(client::Client& client, Hold& hold, Json patch,
+                    const client::PatchOptions& options);
 
   std::shared_ptr<AllocatorState> state_;
   std::jthread timer_;  // tells those whose patience is over
