@@ -4,6 +4,7 @@
 
 #include "apiserver/kept.h"
 #include "apiserver/object_meta.h"
+#include "base/cancel.h"
 #include "base/log.h"
 #include "base/thread_name.h"
 #include "base/thread_rank.h"
@@ -13,6 +14,8 @@ namespace hearth::apiserver {
 namespace {
 
 constexpr std::size_t kChangesAtOnce = 1024;
+// Between two rounds.
+constexpr Duration kBreath = std::chrono::milliseconds(2);
 constexpr std::string_view kNamespaces = "namespaces";
 constexpr std::string_view kDefinitions = "customresourcedefinitions.apiextensions.k8s.io";
 
@@ -67,7 +70,10 @@ void Housekeeper::run(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     const bool woken = changed_.wait_for(lock, stop, options_.retry, [&] { return woken_; });
     woken_ = false;
+    lock.unlock();
     if (!woken) due_.merge(waiting_);
+    // Changes come in bursts, and with them somebody who waits for an answer.
+    if (woken) sleep_for(stop, kBreath);
   }
 }
 
@@ -119,6 +125,8 @@ void Housekeeper::note(const store::Object& object) {
   node.owners = split_uids(object.tags.find(kOwnersTag).value_or(""));
   node.ending = object.tags.find(kEndingTag).has_value();
   const auto [at, is_new] = nodes_.try_emplace(object.key);
+  // Most changes are to what an object says of itself.
+  if (!is_new && !node.ending && node == at->second) return;
   // Whoever goes brings those who depend on it; what still has the owners that it had needs no
   // look.
   const bool has_other_owners =

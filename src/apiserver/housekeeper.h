@@ -53,6 +53,8 @@ class Housekeeper {
     std::string uid;
     std::vector<std::string> owners;
     bool ending = false;
+
+    bool operator==(const Node&) const = default;
   };
 
   void run(const std::stop_token& stop);
