@@ -15,6 +15,7 @@
 
 #include "apiserver/server_testing.h"
 #include "client/kinds.h"
+#include "client/passing_client.h"
 #include "controllers/sandbox_reconciler.h"
 #include "metrics/registry.h"
 #include "model/agent_sandbox.h"
@@ -31,9 +32,9 @@ inline Json yaml(std::string_view text) {
 }
 
 // Passes everything on. Calls are "VERB PLURAL" or "VERB PLURAL/SUBRESOURCE".
-class ScriptedClient final : public client::Client {
+class ScriptedClient final : public client::PassingClient {
  public:
-  explicit ScriptedClient(client::Client& inner) : inner_(inner) {}
+  using PassingClient::PassingClient;
 
   // The writes since the last call, in their order.
   std::vector<std::string> take_writes() {
@@ -49,42 +50,30 @@ class ScriptedClient final : public client::Client {
   client::Answer get(const ResourceId& resource, std::string_view ns,
                      std::string_view name) override {
     refuse("get " + resource.plural);
-    return inner_.get(resource, ns, name);
-  }
-  client::List list(const ResourceId& resource, const client::ListOptions& options) override {
-    return inner_.list(resource, options);
+    return PassingClient::get(resource, ns, name);
   }
   client::Answer create(const ResourceId& resource, const Json& object,
                         const client::WriteOptions& options) override {
     note("create " + resource.plural);
-    return inner_.create(resource, object, options);
+    return PassingClient::create(resource, object, options);
   }
   client::Answer update(const ResourceId& resource, const Json& object,
                         std::string_view subresource,
                         const client::WriteOptions& options) override {
     note("update " + resource.plural);
-    return inner_.update(resource, object, subresource, options);
+    return PassingClient::update(resource, object, subresource, options);
   }
   client::Answer patch(const ResourceId& resource, std::string_view ns, std::string_view name,
                        client::PatchKind kind, const Json& patch,
                        const client::PatchOptions& options) override {
     const std::string slash = options.subresource.empty() ? "" : "/";
     note("patch " + resource.plural + slash + options.subresource);
-    return inner_.patch(resource, ns, name, kind, patch, options);
+    return PassingClient::patch(resource, ns, name, kind, patch, options);
   }
   client::Answer remove(const ResourceId& resource, std::string_view ns, std::string_view name,
                         const client::DeleteOptions& options) override {
     note("delete " + resource.plural);
-    return inner_.remove(resource, ns, name, options);
-  }
-  client::Answer post(const ResourceId& resource, std::string_view ns, std::string_view name,
-                      std::string_view subresource, const Json& body) override {
-    return inner_.post(resource, ns, name, subresource, body);
-  }
-  client::WatchEnd watch(const ResourceId& resource, const client::WatchOptions& options,
-                         const std::function<void(client::Event event)>& handler,
-                         const std::stop_token& stop) override {
-    return inner_.watch(resource, options, handler, stop);
+    return PassingClient::remove(resource, ns, name, options);
   }
 
  private:
@@ -102,7 +91,6 @@ class ScriptedClient final : public client::Client {
     throw model::StatusError({.code = code, .reason = "Scripted", .message = "as told"});
   }
 
-  client::Client& inner_;
   std::mutex mutex_;  // guards what follows
   std::vector<std::string> writes_;
   std::map<std::string, unsigned> failures_;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/passing_client.h"
 #include "controllers/pool_testing.h"
 #include "controllers/warm_pool_reconciler.h"
 #include "model/agent_sandbox.h"
@@ -15,9 +16,9 @@
 namespace hearth::controllers {
 
 // Passes calls on, after a look at creates and deletes of sandboxes.
-class WatchedClient final : public client::Client {
+class WatchedClient final : public client::PassingClient {
  public:
-  explicit WatchedClient(client::Client& client) : client_(client) {}
+  using PassingClient::PassingClient;
 
   // May throw in the place of the server.
   std::function<void()> before_create = [] {};
@@ -26,52 +27,26 @@ class WatchedClient final : public client::Client {
   std::atomic<unsigned> creates = 0;
   std::atomic<unsigned> removes = 0;
 
-  client::Answer get(const client::ResourceId& resource, std::string_view ns,
-                     std::string_view name) override {
-    return client_.get(resource, ns, name);
-  }
-  client::List list(const client::ResourceId& resource,
-                    const client::ListOptions& options) override {
-    return client_.list(resource, options);
-  }
   client::Answer create(const client::ResourceId& resource, const Json& object,
                         const client::WriteOptions& options) override {
     if (resource.plural == "sandboxes") {
       ++creates;
       before_create();
     }
-    return client_.create(resource, object, options);
-  }
-  client::Answer update(const client::ResourceId& resource, const Json& object,
-                        std::string_view subresource,
-                        const client::WriteOptions& options) override {
-    return client_.update(resource, object, subresource, options);
+    return PassingClient::create(resource, object, options);
   }
   client::Answer patch(const client::ResourceId& resource, std::string_view ns,
                        std::string_view name, client::PatchKind kind, const Json& patch,
                        const client::PatchOptions& options) override {
     before_patch();
-    return client_.patch(resource, ns, name, kind, patch, options);
+    return PassingClient::patch(resource, ns, name, kind, patch, options);
   }
   client::Answer remove(const client::ResourceId& resource, std::string_view ns,
                         std::string_view name, const client::DeleteOptions& options) override {
     ++removes;
     before_remove(name);
-    return client_.remove(resource, ns, name, options);
+    return PassingClient::remove(resource, ns, name, options);
   }
-  client::Answer post(const client::ResourceId& resource, std::string_view ns,
-                      std::string_view name, std::string_view subresource,
-                      const Json& body) override {
-    return client_.post(resource, ns, name, subresource, body);
-  }
-  client::WatchEnd watch(const client::ResourceId& resource, const client::WatchOptions& options,
-                         const std::function<void(client::Event event)>& handler,
-                         const std::stop_token& stop) override {
-    return client_.watch(resource, options, handler, stop);
-  }
-
- private:
-  client::Client& client_;
 };
 
 inline Json pool_named(std::string_view name, int replicas, std::string_view strategy = {},

@@ -13,6 +13,7 @@
 
 #include "apiserver/server_testing.h"
 #include "client/kinds.h"
+#include "client/passing_client.h"
 #include "metrics/registry.h"
 #include "model/agent_sandbox.h"
 #include "pool/allocator.h"
@@ -24,9 +25,9 @@ using namespace std::chrono_literals;
 inline const model::Key kPool{"default", "warm"};
 
 // A client that a test can hold up and make fail.
-class Meddler : public client::Client {
+class Meddler : public client::PassingClient {
  public:
-  explicit Meddler(client::Client& real) : real_(real) {}
+  using PassingClient::PassingClient;
 
   // Before each patch; what it throws is the answer.
   std::function<void(std::string_view ns, std::string_view name)> before_patch;
@@ -35,42 +36,16 @@ class Meddler : public client::Client {
   void close_gate() { set_gate(false); }
   void open_gate() { set_gate(true); }
 
-  client::Answer get(const client::ResourceId& resource, std::string_view ns,
-                     std::string_view name) override {
-    return real_.get(resource, ns, name);
-  }
-  client::List list(const client::ResourceId& resource,
-                    const client::ListOptions& options) override {
-    return real_.list(resource, options);
-  }
-  client::Answer create(const client::ResourceId& resource, const Json& object,
-                        const client::WriteOptions& options) override {
-    return real_.create(resource, object, options);
-  }
-  client::Answer update(const client::ResourceId& resource, const Json& object,
-                        std::string_view subresource,
-                        const client::WriteOptions& options) override {
-    return real_.update(resource, object, subresource, options);
-  }
   client::Answer patch(const client::ResourceId& resource, std::string_view ns,
                        std::string_view name, client::PatchKind kind, const Json& patch,
                        const client::PatchOptions& options) override {
     if (before_patch) before_patch(ns, name);
-    return real_.patch(resource, ns, name, kind, patch, options);
-  }
-  client::Answer remove(const client::ResourceId& resource, std::string_view ns,
-                        std::string_view name, const client::DeleteOptions& options) override {
-    return real_.remove(resource, ns, name, options);
-  }
-  client::Answer post(const client::ResourceId& resource, std::string_view ns,
-                      std::string_view name, std::string_view subresource,
-                      const Json& body) override {
-    return real_.post(resource, ns, name, subresource, body);
+    return PassingClient::patch(resource, ns, name, kind, patch, options);
   }
   client::WatchEnd watch(const client::ResourceId& resource, const client::WatchOptions& options,
                          const std::function<void(client::Event)>& handler,
                          const std::stop_token& stop) override {
-    return real_.watch(
+    return PassingClient::watch(
         resource, options,
         [&](client::Event event) {
           {
@@ -89,7 +64,6 @@ class Meddler : public client::Client {
     changed_.notify_all();
   }
 
-  client::Client& real_;
   std::mutex mutex_;  // guards is_open_
   std::condition_variable_any changed_;
   bool is_open_ = true;

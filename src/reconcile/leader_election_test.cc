@@ -7,6 +7,7 @@
 
 #include "apiserver/server_testing.h"
 #include "client/kinds.h"
+#include "client/passing_client.h"
 
 namespace hearth::reconcile {
 namespace {
@@ -129,55 +130,17 @@ TEST_F(LeaderElectionTest, WhoFindsAnotherOnItsLeaseStops) {
 }
 
 // All calls of this client fail, once told so.
-class Gate final : public client::Client {
+class Gate final : public client::PassingClient {
  public:
-  explicit Gate(client::Client& inner) : inner_(inner) {}
+  using PassingClient::PassingClient;
   void shut() { is_shut_ = true; }
 
-  client::Answer get(const client::ResourceId& resource, std::string_view ns,
-                     std::string_view name) override {
-    return pass().get(resource, ns, name);
-  }
-  client::List list(const client::ResourceId& resource,
-                    const client::ListOptions& options) override {
-    return pass().list(resource, options);
-  }
-  client::Answer create(const client::ResourceId& resource, const Json& object,
-                        const client::WriteOptions& options) override {
-    return pass().create(resource, object, options);
-  }
-  client::Answer update(const client::ResourceId& resource, const Json& object,
-                        std::string_view subresource,
-                        const client::WriteOptions& options) override {
-    return pass().update(resource, object, subresource, options);
-  }
-  client::Answer patch(const client::ResourceId& resource, std::string_view ns,
-                       std::string_view name, client::PatchKind kind, const Json& patch,
-                       const client::PatchOptions& options) override {
-    return pass().patch(resource, ns, name, kind, patch, options);
-  }
-  client::Answer remove(const client::ResourceId& resource, std::string_view ns,
-                        std::string_view name, const client::DeleteOptions& options) override {
-    return pass().remove(resource, ns, name, options);
-  }
-  client::Answer post(const client::ResourceId& resource, std::string_view ns,
-                      std::string_view name, std::string_view subresource,
-                      const Json& body) override {
-    return pass().post(resource, ns, name, subresource, body);
-  }
-  client::WatchEnd watch(const client::ResourceId& resource, const client::WatchOptions& options,
-                         const std::function<void(client::Event)>& handler,
-                         const std::stop_token& stop) override {
-    return pass().watch(resource, options, handler, stop);
-  }
-
  private:
-  client::Client& pass() {
+  client::Client& turn() override {
     if (is_shut_) fail(Code::unavailable, "the server is away");
-    return inner_;
+    return PassingClient::turn();
   }
 
-  client::Client& inner_;
   std::atomic<bool> is_shut_ = false;
 };
 
