@@ -435,8 +435,11 @@ TEST(Claims, ATemplateOfAnotherNamespaceIsUsedIfItIsPublic) {
   world.add_claim("c", R"({"warmPoolRef":{"name":"lent"}})");
   world.pass();
   EXPECT_EQ(world.ready(), R"(False TemplateNotFound: SandboxTemplate "shared/py" not found)");
+  world.take_woken();
+  EXPECT_FALSE(world.take_woken().contains("c"));
   world.client().patch(client::kSandboxTemplates, "shared", "py", client::PatchKind::merge,
                        json(R"({"metadata":{"labels":{"hearth.dev/public":"true"}}})"));
+  EXPECT_TRUE(world.take_woken().contains("c"));
   world.pass();
   ASSERT_EQ(world.bound(), "c");
   const Json made = world.client().get(client::kSandboxes, "default", "c");

@@ -5,6 +5,7 @@
 #include "base/json_text.h"
 #include "client/kinds.h"
 #include "controllers/claim_problem.h"
+#include "controllers/pool_index.h"
 #include "model/template_ref.h"
 
 namespace hearth::controllers {
@@ -51,12 +52,12 @@ Object ClaimSources::get(client::WatchCache& cache, const client::ResourceId& ki
   return read ? std::make_shared<const Json>(std::move(*read)) : nullptr;
 }
 
-std::vector<Object> ClaimSources::pools_of_template(std::string_view ns,
-                                                    std::string_view name) const {
-  std::vector<Object> all;
-  for (Object& pool : pools_.list(ns))
-    if (model::template_ref_of(*pool) == name && !model::is_deleting(*pool))
-      all.push_back(std::move(pool));
+std::vector<Object> ClaimSources::pools_in(std::string_view ns,
+                                           const model::Key& sandbox_template) const {
+  std::vector<Object> all = pools_of_template(pools_, sandbox_template);
+  std::erase_if(all, [&](const Object& pool) {
+    return model::namespace_of(*pool) != ns || model::is_deleting(*pool);
+  });
   return all;
 }
 
@@ -71,14 +72,14 @@ ClaimSource ClaimSources::source_of(const Json& claim) {
   } else {
     source.template_name = direct_template_of(claim);
   }
-  source.sandbox_template = if_usable(ns, get(templates_, client::kSandboxTemplates,
-                                              model::template_key(ns, source.template_name)));
+  const model::Key template_key = model::template_key(ns, source.template_name);
+  source.sandbox_template = if_usable(ns, get(templates_, client::kSandboxTemplates, template_key));
   if (!source.pools.empty()) return source;
   if (!source.sandbox_template && !pool_name.empty())
     throw ClaimProblem("WarmPoolNotFound",
                        fmt::format("SandboxWarmPool {} not found", json_quote(pool_name)),
                        Retry::each_minute);
-  source.pools = pools_of_template(ns, source.template_name);
+  source.pools = pools_in(ns, template_key);
   return source;
 }
 

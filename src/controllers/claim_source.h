@@ -19,7 +19,7 @@ struct ClaimSource {
 
 class ClaimSources {
  public:
-  // All must outlive it.
+  // All must outlive it. `pools`: with warm_pool_cache_options().
   ClaimSources(client::Client& client, client::WatchCache& pools, client::WatchCache& templates)
       : client_(client), pools_(pools), templates_(templates) {}
 
@@ -33,7 +33,8 @@ class ClaimSources {
  private:
   client::Object get(client::WatchCache& cache, const client::ResourceId& kind,
                      const model::Key& key);
-  std::vector<client::Object> pools_of_template(std::string_view ns, std::string_view name) const;
+  std::vector<client::Object> pools_in(std::string_view ns,
+                                       const model::Key& sandbox_template) const;
 
   client::Client& client_;
   client::WatchCache& pools_;

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "controllers/claim_reconciler.h"
 #include "controllers/faulty_client_testing.h"
+#include "controllers/pool_index.h"
 #include "controllers/pool_testing.h"
 #include "model/agent_sandbox.h"
 
@@ -24,7 +26,7 @@ struct ClaimProcess {
                pool::Outfitter* outfitter)
       : claims(reads, client::kSandboxClaims, claim_cache_options()),
         sandboxes(reads, client::kSandboxes, claim_sandbox_cache_options()),
-        pools(reads, client::kSandboxWarmPools),
+        pools(reads, client::kSandboxWarmPools, warm_pool_cache_options()),
         templates(reads, client::kSandboxTemplates),
         allocator(std::make_unique<pool::Allocator>(sandboxes, metrics)),
         events(reads, clock, {.controller = "sandboxclaim-controller"}),
@@ -101,6 +103,19 @@ class ClaimWorld {
       "apiVersion":"extensions.agents.x-k8s.io/v1beta1","kind":"SandboxClaim",
       "metadata":{"namespace":"default","name":"zz-claim"},
       "spec":{"warmPoolRef":{"name":"zz-marker"},"whenEmpty":"Fail"}})"));
+  }
+  // The names of claims that the controller would look at now; asked again, of those that were
+  // woken since.
+  std::set<std::string> take_woken() {
+    follow_all();
+    std::set<std::string> names;
+    reconcile::Queue& queue = process->controller.queue();
+    while (queue.size() > 0) {
+      const auto key = queue.take({});
+      queue.done(*key);
+      names.insert(key->name);
+    }
+    return names;
   }
   // One look at it, with caches that are up to date.
   reconcile::Next pass(std::string_view name = "c") {

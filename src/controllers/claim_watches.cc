@@ -1,6 +1,7 @@
 // What wakes a claim up.
 #include "client/kinds.h"
 #include "controllers/claim_reconciler.h"
+#include "controllers/pool_index.h"
 #include "model/agent_sandbox.h"
 #include "model/template_ref.h"
 
@@ -42,8 +43,9 @@ bool is_spec_change(const Json& before, const Json& now) {
   return model::generation_of(before) != model::generation_of(now);
 }
 
-bool never(const Json&, const Json&) {
-  return false;
+// Who may use it. What else changes in a template is for the claims that come.
+bool is_lent_otherwise(const Json& before, const Json& now) {
+  return model::is_public_template(before) != model::is_public_template(now);
 }
 
 bool is_bound(const Json& claim) {
@@ -77,17 +79,16 @@ std::vector<model::Key> ClaimReconciler::claims_of_pool(const Json& pool) const 
 // Claims that are bound too: they were waiting for its metadata.
 std::vector<model::Key> ClaimReconciler::claims_of_template(const Json& sandbox_template) const {
   std::vector<model::Key> keys;
-  const std::string_view ns = model::namespace_of(sandbox_template);
-  const std::string_view name = model::name_of(sandbox_template);
-  const auto add_claims = [&](std::string_view pool) {
+  const model::Key key = model::key_of(sandbox_template);
+  const auto add_claims = [&](std::string_view ns, std::string_view pool) {
     for (const Object& claim : parts_.claims.find_by_index(kPoolIndex, index_value(ns, pool)))
       if (!model::is_deleting(*claim)) keys.push_back(model::key_of(*claim));
   };
-  for (const Object& pool : parts_.pools.list(ns))
-    if (model::template_ref_of(*pool) == name) add_claims(model::name_of(*pool));
-  add_claims("shadow-pool-" + std::string(name));
-  for (const Object& claim : parts_.claims.find_by_index(kPoolIndex, index_value(ns, "")))
-    if (text_at(*claim, {"spec", "sandboxTemplateRef", "name"}) == name)
+  for (const Object& pool : pools_of_template(parts_.pools, key))
+    add_claims(model::namespace_of(*pool), model::name_of(*pool));
+  add_claims(key.ns, "shadow-pool-" + key.name);
+  for (const Object& claim : parts_.claims.find_by_index(kPoolIndex, index_value(key.ns, "")))
+    if (text_at(*claim, {"spec", "sandboxTemplateRef", "name"}) == key.name)
       keys.push_back(model::key_of(*claim));
   return keys;
 }
@@ -98,7 +99,8 @@ void ClaimReconciler::watch(reconcile::Controller& controller) {
   controller.watch_mapped(
       parts_.pools, [this](const Json& pool) { return claims_of_pool(pool); }, is_spec_change);
   controller.watch_mapped(
-      parts_.templates, [this](const Json& each) { return claims_of_template(each); }, never);
+      parts_.templates, [this](const Json& each) { return claims_of_template(each); },
+      is_lent_otherwise);
   parts_.pools.add_handlers(
       {.on_delete = [this](const Object& last) { parts_.allocator.drop(model::key_of(*last)); }});
   const std::lock_guard lock(wakeup_->mutex);

@@ -4,6 +4,7 @@
 
 #include "client/kinds.h"
 #include "controllers/claim_reconciler.h"
+#include "controllers/pool_index.h"
 #include "controllers/sandbox_reconciler.h"
 #include "controllers/template_reconciler.h"
 #include "controllers/warm_pool_reconciler.h"

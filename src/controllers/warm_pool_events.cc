@@ -3,7 +3,7 @@
 #include <map>
 #include <utility>
 
-#include "controllers/warm_pool_internal.h"
+#include "controllers/pool_index.h"
 #include "controllers/warm_pool_reconciler.h"
 #include "model/agent_sandbox.h"
 #include "model/front_door.h"
@@ -14,10 +14,6 @@ namespace {
 
 bool is_pool(const model::Owner& owner) {
   return owner.kind == "SandboxWarmPool" && owner.group() == model::kExtensionsGroup;
-}
-
-std::string within(std::string_view ns, std::string_view value) {
-  return std::string(ns) + "/" + std::string(value);
 }
 
 std::optional<model::Key> controlling_pool(const Json& sandbox) {
@@ -59,38 +55,12 @@ bool is_worth_a_look(const Json& before, const Json& now) {
 
 }  // namespace
 
-client::WatchCacheOptions warm_pool_cache_options() {
-  client::WatchCacheOptions options;
-  options.indexes.emplace(kByTemplate, [](const Json& pool) {
-    return std::vector{model::template_key_of(pool).text()};
-  });
-  options.indexes.emplace(kByNameHash, [](const Json& pool) {
-    return std::vector{within(model::namespace_of(pool), model::name_hash(model::name_of(pool)))};
-  });
-  return options;
-}
-
-client::WatchCacheOptions pool_sandbox_cache_options() {
-  client::WatchCacheOptions options;
-  options.indexes.emplace(kByPoolLabel, [](const Json& sandbox) -> std::vector<std::string> {
-    const std::string_view pool = model::label_of(sandbox, model::kPoolLabel);
-    if (pool.empty()) return {};
-    return {within(model::namespace_of(sandbox), pool)};
-  });
-  return options;
-}
-
-std::vector<Object> members_of(const client::WatchCache& sandboxes, const model::Key& pool) {
-  return sandboxes.find_by_index(kByPoolLabel, within(pool.ns, model::name_hash(pool.name)));
-}
-
 void WarmPoolReconciler::watch(reconcile::Controller& controller) {
   // Without a filter: somebody else's write to the status is noticed, too.
   controller.watch(caches_.pools);
   controller.watch_mapped(caches_.templates, [this](const Json& sandbox_template) {
     std::vector<model::Key> keys;
-    const std::string name = model::key_of(sandbox_template).text();
-    for (const Object& pool : caches_.pools.find_by_index(kByTemplate, name))
+    for (const Object& pool : pools_of_template(caches_.pools, model::key_of(sandbox_template)))
       keys.push_back(model::key_of(*pool));
     return keys;
   });
@@ -108,8 +78,7 @@ std::vector<model::Key> WarmPoolReconciler::pools_of(const Json& sandbox) const 
   const std::string_view label = model::label_of(sandbox, model::kPoolLabel);
   if (label.empty() || model::controller_of(sandbox)) return {};
   std::vector<model::Key> keys;
-  for (const Object& pool :
-       caches_.pools.find_by_index(kByNameHash, within(model::namespace_of(sandbox), label)))
+  for (const Object& pool : pools_by_label(caches_.pools, model::namespace_of(sandbox), label))
     keys.push_back(model::key_of(*pool));
   return keys;
 }

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "client/kinds.h"
-#include "controllers/warm_pool_internal.h"
+#include "controllers/pool_index.h"
 #include "model/agent_sandbox.h"
 #include "model/names.h"
 #include "model/template_ref.h"

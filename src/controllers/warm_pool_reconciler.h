@@ -28,10 +28,7 @@
 
 namespace hearth::controllers {
 
-// Which indexes the caches must have.
-client::WatchCacheOptions warm_pool_cache_options();
-client::WatchCacheOptions pool_sandbox_cache_options();
-
+// With the indexes of pool_index.h.
 struct WarmPoolCaches {
   client::WatchCache& pools;      // with warm_pool_cache_options()
   client::WatchCache& templates;  //

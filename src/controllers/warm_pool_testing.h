@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "client/passing_client.h"
+#include "controllers/pool_index.h"
 #include "controllers/pool_testing.h"
 #include "controllers/warm_pool_reconciler.h"
 #include "model/agent_sandbox.h"
