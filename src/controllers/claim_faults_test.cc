@@ -104,6 +104,24 @@ TEST(ClaimFaults, ALostAnswerIsAskedForAndNotGuessed) {
   EXPECT_EQ(world.owned(), std::vector<std::string>{world.bound()});
 }
 
+// Many wait when a process begins. Whether they have sandboxes already is one question.
+TEST(ClaimFaults, ClaimsFromBeforeAreLookedUpTogether) {
+  ClaimWorld world;
+  for (const std::string_view name : {"a", "b", "c"})
+    world.add_claim(name, R"({"whenEmpty":"Wait"})");
+  world.restart();
+  world.follow_all();
+  const unsigned before = world.faulty.lists;
+  world.look("a");
+  const unsigned lists = world.faulty.lists;
+  EXPECT_GT(lists, before);
+  world.look("b");
+  world.look("c");
+  EXPECT_EQ(world.faulty.lists, lists);
+  for (const std::string_view name : {"a", "b", "c"})
+    EXPECT_TRUE(world.ready(name).starts_with("False WaitingForWarmPool")) << world.ready(name);
+}
+
 // A client that sends a write again, since the first answer was lost, hears of a conflict with
 // itself.
 TEST(ClaimFaults, AWriteThatMeetsItselfWasMade) {

@@ -41,6 +41,12 @@ auto rank_of(const Json& sandbox, std::string_view in_status) {
 ClaimFinder::ClaimFinder(client::Client& client, client::WatchCache& sandboxes, const Clock& clock)
     : client_(client), sandboxes_(sandboxes), clock_(clock), began_(clock.now()) {}
 
+void ClaimFinder::begin(Time now) {
+  began_ = now;
+  const std::lock_guard lock(listing_);
+  from_before_.reset();
+}
+
 Object ClaimFinder::find(const Json& claim, ClaimMemory& memory) {
   Object found = keep_one(claim, find_all(claim, memory));
   if (found) return found;
@@ -62,7 +68,7 @@ std::vector<Object> ClaimFinder::find_all(const Json& claim, ClaimMemory& memory
   const Object bound = find_bound(claim, memory);
   if (bound && !has_uid(own, model::uid_of(*bound))) own.push_back(bound);
   drop_old_policy(claim, memory);
-  if (own.empty() && has_to_ask(claim, memory)) own = list_own(claim);
+  if (own.empty()) own = ask_for_own(claim, memory);
   memory.is_asked = true;
   memory.is_in_doubt = false;
   if (!own.empty()) return own;
@@ -96,10 +102,10 @@ Object ClaimFinder::read_own(const Json& claim, std::string_view name) {
   return std::make_shared<const Json>(std::move(*read));
 }
 
-bool ClaimFinder::has_to_ask(const Json& claim, const ClaimMemory& memory) const {
-  if (memory.is_in_doubt) return true;
-  if (memory.is_asked) return false;
-  return is_from_before(claim);
+std::vector<Object> ClaimFinder::ask_for_own(const Json& claim, const ClaimMemory& memory) {
+  if (memory.is_in_doubt) return list_own(claim);
+  if (memory.is_asked || !is_from_before(claim)) return {};
+  return find_from_before(claim);
 }
 
 bool ClaimFinder::is_from_before(const Json& claim) const {
@@ -115,6 +121,29 @@ std::vector<Object> ClaimFinder::list_own(const Json& claim) {
   for (const Json& sandbox : list.items)
     if (is_of(sandbox, claim)) own.push_back(std::make_shared<const Json>(sandbox));
   return own;
+}
+
+std::vector<Object> ClaimFinder::find_from_before(const Json& claim) {
+  std::vector<std::string> names;
+  {
+    const std::lock_guard lock(listing_);
+    if (!from_before_) from_before_ = list_from_before();
+    const auto [first, last] = from_before_->equal_range(model::uid_of(claim));
+    for (auto each = first; each != last; ++each) names.push_back(each->second);
+  }
+  std::vector<Object> own;
+  for (const std::string& name : names)
+    if (Object found = read_own(claim, name)) own.push_back(std::move(found));
+  return own;
+}
+
+ClaimFinder::Names ClaimFinder::list_from_before() {
+  const auto list =
+      client_.list_all(client::kSandboxes, {.label_selector = std::string(model::kClaimUidLabel)});
+  Names names;
+  for (const Json& sandbox : list.items)
+    names.emplace(model::label_of(sandbox, model::kClaimUidLabel), model::name_of(sandbox));
+  return names;
 }
 
 // Early versions of the original made a NetworkPolicy for each claim. One list finds what is left

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,7 +24,7 @@ class ClaimFinder {
   ClaimFinder(client::Client& client, client::WatchCache& sandboxes, const Clock& clock);
 
   // Claims made before this may have got something from another process: the server is asked.
-  void begin(Time now) { began_ = now; }
+  void begin(Time now);
 
   // Null for none. Of several, which two leaders at a time can make, one stays and the others are
   // deleted. Throws Error where a Sandbox of the claim's name is somebody else's.
@@ -40,8 +41,14 @@ class ClaimFinder {
   client::Object read_own(const Json& claim, std::string_view name);
 
  private:
+  // Claim's uid to Sandbox's name.
+  using Names = std::multimap<std::string, std::string, std::less<>>;
+
+  // What the cache does not show, of a claim that may have it all the same.
+  std::vector<client::Object> ask_for_own(const Json& claim, const ClaimMemory& memory);
   std::vector<client::Object> list_own(const Json& claim);
-  bool has_to_ask(const Json& claim, const ClaimMemory& memory) const;
+  std::vector<client::Object> find_from_before(const Json& claim);
+  Names list_from_before();
   bool is_from_before(const Json& claim) const;
   void drop_old_policy(const Json& claim, ClaimMemory& memory);
   void list_old_policies();
@@ -51,6 +58,10 @@ class ClaimFinder {
   client::WatchCache& sandboxes_;
   const Clock& clock_;
   std::atomic<Time> began_;
+  std::mutex listing_;  // guards from_before_, also while the server is asked for it
+  // Of all claims, since this process began: each asking for its own would have the server look
+  // through all Sandboxes as often as there are claims.
+  std::optional<Names> from_before_;
   std::once_flag are_policies_listed_;
   std::map<std::string, model::Key, std::less<>> old_policies_;  // by the uid of their claim
 };
