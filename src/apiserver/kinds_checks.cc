@@ -1,10 +1,9 @@
-#include <arpa/inet.h>
-
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include "apiserver/kinds_internal.h"
+#include "base/ip_text.h"
 #include "model/names.h"
 
 namespace hearth::apiserver {
@@ -142,10 +141,7 @@ void check_dns_subdomain(Errors& errors, const std::string& field, std::string_v
 }
 
 void check_ip_address(Errors& errors, std::string field, std::string_view value) {
-  in6_addr address = {};  // large enough for either
-  const std::string text(value);
-  if (inet_pton(AF_INET, text.c_str(), &address) != 1 &&
-      inet_pton(AF_INET6, text.c_str(), &address) != 1)
+  if (!parse_ipv4(value) && !parse_ipv6(value))
     add_invalid(errors, std::move(field), value,
                 "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
 }

@@ -1,13 +1,13 @@
 // Kinds that say what is allowed, where: NetworkPolicy, RuntimeClass, Node, and those of RBAC.
-#include <arpa/inet.h>
-
 #include <array>
 #include <charconv>
+#include <cstring>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "apiserver/kinds_strategies_internal.h"
+#include "base/ip_text.h"
 
 namespace hearth::apiserver {
 namespace {
@@ -31,11 +31,15 @@ std::optional<Cidr> parse_cidr(std::string_view text) {
   const std::size_t slash = text.find('/');
   if (slash == std::string_view::npos) return std::nullopt;
   Cidr cidr;
-  const std::string address(text.substr(0, slash));
-  if (inet_pton(AF_INET, address.c_str(), cidr.address.data()) == 1)
-    cidr.family_bits = 32;
-  else if (inet_pton(AF_INET6, address.c_str(), cidr.address.data()) == 1)
-    cidr.family_bits = 128;
+  const std::string_view address = text.substr(0, slash);
+  const auto take = [&](const auto& parsed) {
+    std::memcpy(cidr.address.data(), &parsed, sizeof parsed);
+    cidr.family_bits = 8 * sizeof parsed;
+  };
+  if (const auto v4 = parse_ipv4(address))
+    take(*v4);
+  else if (const auto v6 = parse_ipv6(address))
+    take(*v6);
   else
     return std::nullopt;
   const std::string_view length = text.substr(slash + 1);

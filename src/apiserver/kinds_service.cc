@@ -1,29 +1,17 @@
 // Services and where they lead: Service, Endpoints, EndpointSlice.
-#include <arpa/inet.h>
-
 #include <set>
 
 #include <fmt/format.h>
 
 #include "apiserver/cluster_ip.h"
 #include "apiserver/kinds_strategies_internal.h"
+#include "base/ip_text.h"
 
 namespace hearth::apiserver {
 namespace {
 
 constexpr std::uint32_t kFirstAddress = 0x0a600000;  // 10.96.0.0
 constexpr std::uint32_t kAddresses = 1U << 20;       // a /12
-
-std::optional<std::uint32_t> parse_ipv4(std::string_view text) {
-  in_addr address = {};
-  if (inet_pton(AF_INET, std::string(text).c_str(), &address) != 1) return std::nullopt;
-  return ntohl(address.s_addr);
-}
-
-bool is_ipv6(std::string_view text) {
-  in6_addr address = {};
-  return inet_pton(AF_INET6, std::string(text).c_str(), &address) == 1;
-}
 
 bool is_headless(const JsonObject& spec) {
   return text_in(spec, "clusterIP") == "None";
@@ -219,7 +207,7 @@ void check_slice_address(Errors& errors, const std::string& field, std::string_v
                          std::string_view address) {
   if (type == "IPv4" && !parse_ipv4(address))
     errors.push_back(model::invalid(field, json_quote(address), "must be an IPv4 address"));
-  if (type == "IPv6" && !is_ipv6(address))
+  if (type == "IPv6" && !parse_ipv6(address))
     errors.push_back(model::invalid(field, json_quote(address), "must be an IPv6 address"));
   if (type == "FQDN") check_dns_subdomain(errors, field, address);
 }
@@ -280,9 +268,11 @@ bool is_cluster_ip_chosen(const Json& service) {
 }
 
 bool is_cluster_ip(std::string_view address) {
-  const auto number = parse_ipv4(address);
+  const auto parsed = parse_ipv4(address);
+  if (!parsed) return false;
+  const std::uint32_t number = ntohl(parsed->s_addr);
   // Neither the network's own address nor the one for everybody in it.
-  return number && *number > kFirstAddress && *number < kFirstAddress + kAddresses - 1;
+  return number > kFirstAddress && number < kFirstAddress + kAddresses - 1;
 }
 
 std::optional<std::string> pick_cluster_ip(const std::set<std::string, std::less<>>& used,

@@ -64,6 +64,14 @@ TEST(ServiceStrategy, FillsInPorts) {
   EXPECT_TRUE(needs_cluster_ip(service));
 }
 
+TEST(ServiceStrategy, ReadsAddressesToTheirEnd) {
+  const std::string service = R"({"spec":{"clusterIP":"10.96.0.9\u0000x","ports":[{"port":80}]}})";
+  EXPECT_EQ(
+      refusals(of("Service"), service),
+      Sentences{R"(spec.clusterIPs[0]: Invalid value: "10.96.0.9\u0000x": must be a valid IP )"
+                "address, (e.g. 10.9.8.7 or 2001:db8::ffff)"});
+}
+
 TEST(ServiceStrategy, RefusesPortsThatAreMissingOrWrong) {
   EXPECT_EQ(refusals(of("Service"), R"({"spec":{"selector":{"a":"b"}}})"),
             Sentences{"spec.ports: Required value"});

@@ -2,6 +2,7 @@
 
 #include "base/base64.h"
 #include "base/error.h"
+#include "base/ip_text.h"
 #include "base/json_text.h"
 #include "base/log.h"
 #include "base/time_text.h"
@@ -46,6 +47,19 @@ TEST(TimeText, DurationsAsGoWritesThem) {
   for (const char* text : {"", "5", "s", "1.2.3s", "-1s", "1x", "99999999999h"}) {
     EXPECT_FALSE(parse_duration(text)) << text;
   }
+}
+
+TEST(IpText, IsReadWhole) {
+  using namespace std::string_view_literals;
+  EXPECT_EQ(ntohl(parse_ipv4("10.9.8.7").value_or(in_addr{}).s_addr), 0x0a090807U);
+  EXPECT_EQ(parse_ipv6("2001:db8::7").value_or(in6_addr{}).s6_addr[15], 7);
+  for (const std::string_view text :
+       {""sv, "10.9.8"sv, "10.9.8.7 "sv, "10.9.8.7\0"sv, "10.9.8.7\0x"sv, "::1\0x"sv, "::g"sv}) {
+    EXPECT_FALSE(parse_ipv4(text)) << text;
+    EXPECT_FALSE(parse_ipv6(text)) << text;
+  }
+  EXPECT_FALSE(parse_ipv4("::1"));
+  EXPECT_FALSE(parse_ipv6("10.9.8.7"));
 }
 
 TEST(JsonText, IsAlwaysValid) {

@@ -244,6 +244,7 @@ TEST(E2bNetworks, RefuseWhatCannotBe) {
   EXPECT_EQ(world.ask("PUT", path, R"({"denyOut":["example.com"]})").status, 400U);
   EXPECT_EQ(world.ask("PUT", path, R"({"allowOut":["example.com"]})").status, 400U);
   EXPECT_EQ(world.ask("PUT", path, R"({"allowOut":["1.2.3.4/33"]})").status, 400U);
+  EXPECT_EQ(world.ask("PUT", path, R"({"allowOut":["1.2.3.4\u0000x"]})").status, 400U);
   EXPECT_EQ(world.ask("PUT", path, R"({"allowOut":"1.2.3.4"})").status, 400U);
   EXPECT_EQ(world.ask("PUT", path, R"({"egressProxy":{"address":"a:1"}})").status, 501U);
   EXPECT_EQ(world.ask("PUT", "/sandboxes/unknown/network", "{}").status, 404U);

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/ip_text.h"
 #include "e2b/answers.h"
 #include "e2b/state.h"
 #include "e2b/words.h"
@@ -35,16 +36,15 @@ constexpr std::size_t kMostHostBytes = 255;
 // where clients may name any. Nothing for what is neither an IPv4 address nor a network.
 std::optional<std::string> parse_cidr(std::string_view text) {
   const auto slash = text.find('/');
-  std::string address(text.substr(0, slash));
-  in_addr parsed{};
-  if (::inet_pton(AF_INET, address.c_str(), &parsed) != 1) return {};
-  if (slash == text.npos) return address;
+  const auto address = parse_ipv4(text.substr(0, slash));
+  if (!address) return {};
+  if (slash == text.npos) return std::string(text);
   const auto bits = http::parse_number(text.substr(slash + 1));
   if (!bits || *bits > 32) return {};
   const std::uint32_t mask = *bits == 0 ? 0 : ~std::uint32_t{0} << (32 - *bits);
-  parsed.s_addr &= htonl(mask);
+  const in_addr network{.s_addr = address->s_addr & htonl(mask)};
   char first[INET_ADDRSTRLEN];
-  ::inet_ntop(AF_INET, &parsed, first, sizeof first);
+  ::inet_ntop(AF_INET, &network, first, sizeof first);
   return fmt::format("{}/{}", first, *bits);
 }
 

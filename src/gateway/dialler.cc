@@ -1,6 +1,5 @@
 #include "gateway/dialler.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -8,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/ip_text.h"
 #include "base/log.h"
 #include "client/watch_cache.h"
 #include "model/json.h"
@@ -30,17 +30,13 @@ Dialled connect_socket(int family, const void* address, socklen_t size) {
 }  // namespace
 
 Dialled dial_tcp(const std::string& address, std::uint16_t port) {
-  sockaddr_in v4{};
-  if (::inet_pton(AF_INET, address.c_str(), &v4.sin_addr) == 1) {
-    v4.sin_family = AF_INET;
-    v4.sin_port = htons(port);
-    return connect_socket(AF_INET, &v4, sizeof v4);
+  if (const auto v4 = parse_ipv4(address)) {
+    const sockaddr_in to{.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = *v4};
+    return connect_socket(AF_INET, &to, sizeof to);
   }
-  sockaddr_in6 v6{};
-  if (::inet_pton(AF_INET6, address.c_str(), &v6.sin6_addr) == 1) {
-    v6.sin6_family = AF_INET6;
-    v6.sin6_port = htons(port);
-    return connect_socket(AF_INET6, &v6, sizeof v6);
+  if (const auto v6 = parse_ipv6(address)) {
+    const sockaddr_in6 to{.sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = *v6};
+    return connect_socket(AF_INET6, &to, sizeof to);
   }
   return {.state = DialState::absent};
 }

@@ -1,6 +1,5 @@
 #include "gateway/target.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <string>
 
 #include "base/id.h"
+#include "base/ip_text.h"
 #include "http/target.h"
 
 namespace hearth::gateway {
@@ -58,17 +58,17 @@ void read_e2b_headers(const HeadView& head, std::string_view id, Target& target)
 // An address that a sandbox may have. Whether it is this sandbox's is asked later.
 bool is_pod_address(std::string_view text) {
   if (text.size() > INET6_ADDRSTRLEN) return false;
-  const std::string copy(text);
-  in_addr v4{};
-  if (::inet_pton(AF_INET, copy.c_str(), &v4) == 1) {
-    const std::uint32_t address = ntohl(v4.s_addr);
+  if (const auto v4 = parse_ipv4(text)) {
+    const std::uint32_t address = ntohl(v4->s_addr);
     return address != 0 && (address >> 24) != 127 && (address >> 16) != 0xa9fe &&
            (address >> 28) != 0xe;
   }
-  in6_addr v6{};
-  if (::inet_pton(AF_INET6, copy.c_str(), &v6) != 1) return false;
-  return !IN6_IS_ADDR_UNSPECIFIED(&v6) && !IN6_IS_ADDR_LOOPBACK(&v6) &&
-         !IN6_IS_ADDR_LINKLOCAL(&v6) && !IN6_IS_ADDR_MULTICAST(&v6) && !IN6_IS_ADDR_V4MAPPED(&v6);
+  const auto v6 = parse_ipv6(text);
+  if (!v6) return false;
+  const in6_addr* address = &*v6;
+  return !IN6_IS_ADDR_UNSPECIFIED(address) && !IN6_IS_ADDR_LOOPBACK(address) &&
+         !IN6_IS_ADDR_LINKLOCAL(address) && !IN6_IS_ADDR_MULTICAST(address) &&
+         !IN6_IS_ADDR_V4MAPPED(address);
 }
 
 constexpr std::array<std::string_view, 4> kRouterFields = {"X-Sandbox-ID", "X-Sandbox-Namespace",

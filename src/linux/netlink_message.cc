@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "base/ip_text.h"
 
 namespace hearth::linux {
 namespace {
@@ -167,13 +168,12 @@ NetlinkVerdict parse_netlink_verdict(const NetlinkReply& reply) {
 }
 
 std::optional<IpAddress> parse_ip(const std::string& text) {
-  char bytes[sizeof(in6_addr)];
-  if (::inet_pton(AF_INET, text.c_str(), bytes) == 1) {
-    return IpAddress{.family = AF_INET, .bytes = std::string(bytes, sizeof(in_addr))};
-  }
-  if (::inet_pton(AF_INET6, text.c_str(), bytes) == 1) {
-    return IpAddress{.family = AF_INET6, .bytes = std::string(bytes, sizeof(in6_addr))};
-  }
+  const auto as_bytes = [](const auto& address) {
+    return std::string(reinterpret_cast<const char*>(&address), sizeof address);
+  };
+  if (const auto v4 = parse_ipv4(text)) return IpAddress{.family = AF_INET, .bytes = as_bytes(*v4)};
+  if (const auto v6 = parse_ipv6(text))
+    return IpAddress{.family = AF_INET6, .bytes = as_bytes(*v6)};
   return std::nullopt;
 }
 

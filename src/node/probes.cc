@@ -1,6 +1,5 @@
 #include "node/probes.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -9,6 +8,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/ip_text.h"
 #include "guest/client.h"
 #include "linux/fd.h"
 #include "net/client.h"
@@ -131,8 +131,9 @@ linux::Fd connect_to(const Place& place, Deadline deadline) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(place.port);
-  if (::inet_pton(AF_INET, place.address.c_str(), &address.sin_addr) != 1)
-    fail(Code::invalid, "'{}' is no address", place.address);
+  const auto parsed = parse_ipv4(place.address);
+  if (!parsed) fail(Code::invalid, "'{}' is no address", place.address);
+  address.sin_addr = *parsed;
   linux::Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) throw_errno("make a socket");
   int error = 0;

@@ -1,7 +1,5 @@
 #include "schema/words.h"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -12,6 +10,7 @@
 
 #include "base/base64.h"
 #include "base/error.h"
+#include "base/ip_text.h"
 #include "base/time_text.h"
 
 namespace hearth::schema {
@@ -63,12 +62,6 @@ bool is_date_time(std::string_view text) {
          matches(kClock, text.substr(kDate));
 }
 
-bool is_address(int family, std::string_view text) {
-  unsigned char bytes[sizeof(in6_addr)];
-  return ::inet_pton(family, std::string(text).c_str(), bytes) == 1 &&
-         text.find('\0') == std::string_view::npos;
-}
-
 bool is_cidr(std::string_view text) {
   const auto slash = text.find('/');
   if (slash == std::string_view::npos) return false;
@@ -80,8 +73,7 @@ bool is_cidr(std::string_view text) {
     if (c < '0' || c > '9') return false;
     number = number * 10 + (c - '0');
   }
-  return (is_address(AF_INET, address) && number <= 32) ||
-         (is_address(AF_INET6, address) && number <= 128);
+  return (parse_ipv4(address) && number <= 32) || (parse_ipv6(address) && number <= 128);
 }
 
 bool is_uuid(std::string_view text) {
@@ -113,8 +105,8 @@ bool is_of_format(std::string_view format, std::string_view text) {
     if (text.starts_with('-')) text.remove_prefix(1);
     return parse_duration(text).has_value();
   }
-  if (format == "ipv4") return is_address(AF_INET, text);
-  if (format == "ipv6") return is_address(AF_INET6, text);
+  if (format == "ipv4") return parse_ipv4(text).has_value();
+  if (format == "ipv6") return parse_ipv6(text).has_value();
   if (format == "cidr") return is_cidr(text);
   if (format == "uuid" || format == "uuid3" || format == "uuid4" || format == "uuid5")
     return is_uuid(text);
