@@ -1,7 +1,6 @@
 #include "runtime/linux_runtime.h"
 
 #include <fcntl.h>
-#include <linux/mount.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -13,10 +12,8 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/on_failure.h"
-#include "guest/sudo_door.h"
 #include "linux/block_device.h"
 #include "linux/files.h"
-#include "linux/mounts.h"
 #include "runtime/disks.h"
 #include "runtime/host_image.h"
 #include "runtime/limits.h"
@@ -46,47 +43,11 @@ void validate(const SandboxSpec& spec) {
   check(spec.log);
 }
 
-std::vector<linux::Fd> clone_layers(const std::vector<std::string>& paths, int mapping_fd) {
-  std::vector<linux::Fd> mounts;
-  for (const std::string& path : paths) {
-    mounts.push_back(linux::clone_mount(path));
-    // Overlayfs never writes to them; nobody else may, either.
-    linux::set_mount_idmap(mounts.back().get(), mapping_fd, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV);
-  }
-  return mounts;
-}
-
-// For everybody to execute, who may gain nothing by it.
-linux::Fd clone_program(int program_fd) {
-  linux::Fd mount = linux::clone_mount(fmt::format("/proc/self/fd/{}", program_fd));
-  linux::set_mount_flags(mount.get(), MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
-  return mount;
-}
-
-const std::string& first_of(const std::string& one, const std::string& other,
-                            const std::string& otherwise) {
-  if (!one.empty()) return one;
-  return other.empty() ? otherwise : other;
-}
-
 // Of a file system; nothing where the kernel does not say.
 std::uint64_t used_bytes(int fd) {
   struct statvfs status{};
   if (::fstatvfs(fd, &status) != 0) return 0;
   return static_cast<std::uint64_t>(status.f_blocks - status.f_bfree) * status.f_frsize;
-}
-
-constexpr std::string_view kUsualHosts =
-    "127.0.0.1 localhost\n::1 localhost ip6-localhost\n%ADDRESS% %HOSTNAME%\n";
-
-std::string hosts_text(std::string_view wanted, std::string_view name, std::string_view address) {
-  std::string text(wanted.empty() ? kUsualHosts : wanted);
-  for (const auto& [mark, value] :
-       {std::pair(kAddressMark, address), std::pair(kHostnameMark, name)})
-    for (std::size_t at = text.find(mark); at != std::string::npos;
-         at = text.find(mark, at + value.size()))
-      text.replace(at, mark.size(), value);
-  return text;
 }
 
 }  // namespace
@@ -133,7 +94,7 @@ Runtime::Created LinuxRuntime::create_from(const SandboxSpec& spec, ChosenImage 
   linux::Channel guest = bring_up(*entry, spec, std::move(berth));
   forget.release();
   entry->gone = false;
-  entry->watch_tag = watch(spec.id, entry->pidfd);
+  entry->watch_tag = ends_.add(spec.id, entry->pidfd);
   return {.sandbox = describe(*entry), .guest = std::move(guest)};
 }
 
@@ -144,7 +105,7 @@ linux::Channel LinuxRuntime::bring_up(Entry& entry, const SandboxSpec& spec,
   OnFailure release_volumes([&] { volumes_.release(spec.mounts); });
   Shell shell = berth ? shells_.make_in(std::move(berth), spec.limits) : obtain_shell(spec);
   OnFailure unmake([&] { shells_.unmake(ShellMaker::remains_of(shell), shell.pidfd); });
-  linux::Channel guest = dress(shell, spec, entry.image);
+  linux::Channel guest = dresser_.dress(shell, spec, entry.image);
 
   Record& record = entry.record;
   record.spec = spec;
@@ -201,7 +162,7 @@ std::shared_ptr<Berth> LinuxRuntime::find_berth(const std::string& id) {
 
 Shell LinuxRuntime::obtain_shell(const SandboxSpec& spec) {
   const Limits& limits = spec.limits;
-  const linux::CgroupLimits enforced = cgroup_limits(limits, folder_fd_);
+  const linux::CgroupLimits enforced = cgroup_limits(limits, folders_.lasting_fd);
   cgroups_.require_controllers(enforced);
   std::optional<Shell> shell;
   if (can_be_given(limits)) shell = pool_->take();
@@ -221,83 +182,12 @@ Shell LinuxRuntime::obtain_shell(const SandboxSpec& spec) {
   return std::move(*shell);
 }
 
-// Turns a shell into the sandbox that was asked for.
-linux::Channel LinuxRuntime::dress(Shell& shell, const SandboxSpec& spec,
-                                   const ChosenImage& image) {
-  const int mapping = id_ranges_.mapping_fd(shell.id_slot);
-  const ImageLayers folders = image_choice_.folders_of(image);
-  std::vector<linux::Fd> mounts;
-  guest::Assignment assignment;
-  const auto add = [&](std::vector<linux::Fd> fds) {
-    for (linux::Fd& fd : fds) mounts.push_back(std::move(fd));
-  };
-  add(clone_layers(folders.root, mapping));
-  add(clone_layers(folders.usr, mapping));
-  assignment.layers = static_cast<std::uint32_t>(folders.root.size());
-  assignment.usr_layers = static_cast<std::uint32_t>(folders.usr.size());
-  assignment.disk = spec.disk_on == DiskPlace::disk;
-  assignment.read_only_root = spec.read_only_root;
-  if (assignment.disk) {
-    PrivateDisk disk = make_private_disk(disks_folder_.get(), spec.limits.disk_bytes);
-    linux::set_mount_idmap(disk.mount.get(), mapping);
-    shell.disk_device = disk.device;
-    mounts.push_back(std::move(disk.mount));
-  }
-  Facts::Mounts facts = facts_.mounts_for(spec.limits);
-  assignment.attachments = std::move(facts.attachments);
-  add(std::move(facts.fds));
-  if (!spec.sudoers.empty()) {
-    assignment.sudoers = spec.sudoers;
-    // Before volumes: one that is mounted there counts.
-    assignment.attachments.push_back({.target = guest::kSudoPath, .folder = false});
-    mounts.push_back(clone_program(guest_program_.get()));
-  }
-  PreparedMounts prepared = volumes_.prepare(
-      spec.mounts,
-      {.ids = ids_of_slot(shell.id_slot), .mapping_fd = mapping, .folder_fd = shell.folder.get()});
-  for (guest::Attachment& one : prepared.attachments)
-    assignment.attachments.push_back(std::move(one));
-  add(std::move(prepared.fds));
-
-  const bool joins = !spec.joins.empty();
-  const std::string hostname =
-      shell.berth->with([](const Berth::Shared& shared) { return shared.hostname; });
-  if (!joins) assignment.hostname = hostname;
-  assignment.environment = image.config.environment;
-  assignment.environment.insert(assignment.environment.end(), spec.environment.begin(),
-                                spec.environment.end());
-  assignment.user = first_of(spec.user, image.config.user, "root");
-  assignment.directory = first_of(spec.directory, image.config.directory, "");
-  assignment.disk_bytes = spec.limits.disk_bytes;
-  assignment.ulimits = complete(spec.ulimits);
-  assignment.rights = spec.rights;
-  if (!joins) assignment.sysctls = spec.sysctls;
-  assignment.cpus = facts_.cpus_for(spec.limits, shell.id_slot);
-  const auto& slot = shell.berth->slot();
-  assignment.hosts =
-      find_etc_text(spec.mounts, "/etc/hosts")
-          .value_or(hosts_text(spec.hosts, hostname, slot ? slot->address : "127.0.1.1"));
-  if (slot)
-    assignment.resolv_conf =
-        find_etc_text(spec.mounts, "/etc/resolv.conf").value_or(network_->resolv_conf_text());
-  assignment.surfaces = spec.surfaces;
-  assignment.token = spec.token;
-  assignment.client = true;
-
-  auto [ours, theirs] = linux::Channel::make_pair();
-  std::vector<int> fds;
-  for (const linux::Fd& mount : mounts) fds.push_back(mount.get());
-  fds.push_back(theirs.fd());
-  ShellMaker::assign(shell, assignment, fds);
-  return std::move(ours);
-}
-
 linux::Channel LinuxRuntime::connect(const std::string& id) {
   return with_living(id, [&](Entry& entry) {
     if (entry.state == State::paused)
       fail(Code::unavailable, "sandbox '{}' is paused; 'hearth resume' lets it go on", id);
     const linux::Fd folder =
-        linux::open_at(sandboxes_.get(), entry.record.unit, O_PATH | O_DIRECTORY);
+        linux::open_at(folders_.sandboxes.get(), entry.record.unit, O_PATH | O_DIRECTORY);
     return linux::connect_at(folder.get(), kGuestSocket);
   });
 }
@@ -320,7 +210,7 @@ void LinuxRuntime::end(Entry& entry) {
   const bool throttled = record.spec.limits.io.any();
   if (entry.state == State::paused || throttled) {
     if (auto cgroup = cgroups_.find(record.unit)) {
-      if (throttled) cgroup->lift_io_limits(linux::find_disk(folder_fd_));
+      if (throttled) cgroup->lift_io_limits(linux::find_disk(folders_.lasting_fd));
       if (entry.state == State::paused) cgroup->thaw();
     }
   }
@@ -333,7 +223,7 @@ void LinuxRuntime::end(Entry& entry) {
   entry.state = State::exited;
   volumes_.release(record.spec.mounts);
   // Closing the pidfd took it off the watch, mostly before the watcher has looked.
-  watched_.with([&](auto& watched) { watched.erase(entry.watch_tag); });
+  ends_.forget(entry.watch_tag);
 }
 
 // What is known without asking the kernel.
@@ -411,7 +301,7 @@ void LinuxRuntime::destroy_all() {
   }
   // Also of those whose making failed, and whose unmaking then failed too.
   for (const std::string& unit : cgroups_.list()) sweep(unit);
-  linux::remove_all_at(images_.get(), host_image_);
+  linux::remove_all_at(folders_.images.get(), host_image_);
   partings_.let_go_of_all();
   if (network_) network_->remove();
   cgroups_.remove_tree();
@@ -423,7 +313,7 @@ void LinuxRuntime::kill_all(const Entries& entries) {
   for (const auto& [id, entry] : entries) {
     const std::lock_guard lock(entry->mutex);
     if (entry->gone || !entry->pidfd) continue;
-    watched_.with([&](auto& watched) { watched.erase(entry->watch_tag); });
+    ends_.forget(entry->watch_tag);
     entry->pidfd.send_signal(SIGKILL);
   }
 }

@@ -1,16 +1,5 @@
 // The runtime that does the work. Lives in hearth-runtime, as root.
 //
-// Two folders, owned by root and closed to everyone else. One that lasts:
-//   images/host-X/   the layers of image 'host', made anew at every start
-//   store/           all other images, see image::Store
-//   volumes/         see volumes.h
-//   logs/UNIT/       see log_keeper.h
-//   disks/           empty: what is made in it loses its name at once, see disks.h
-// and one in memory, because what it says is true until the machine goes down and no longer, and
-// because making three files on a disk takes as long as everything else:
-//   sandboxes/UNIT/  see shell.h
-//   facts/           see facts.h
-//
 // The life of create(): reserve the id -> a shell, from the pool or made now -> its assignment: the
 // image's layers, name, user -> the guest says it is done -> record -> guest may stay. Whatever
 // fails on the way undoes everything before it; a crash of this process on the way ends the guest,
@@ -34,7 +23,9 @@
 #include "linux/fd.h"
 #include "linux/pidfd.h"
 #include "network/network.h"
-#include "runtime/facts.h"
+#include "runtime/dresser.h"
+#include "runtime/end_watch.h"
+#include "runtime/folders.h"
 #include "runtime/id_ranges.h"
 #include "runtime/images.h"
 #include "runtime/log_keeper.h"
@@ -113,7 +104,7 @@ class LinuxRuntime final : public Runtime {
     std::mutex mutex;
     Record record;                 // guarded by mutex
     linux::Pidfd pidfd;            // guarded by mutex
-    std::uint64_t watch_tag = 0;   // guarded by mutex: of watched_
+    std::uint64_t watch_tag = 0;   // guarded by mutex: of ends_
     State state = State::running;  // guarded by mutex
     ChosenImage image;             // guarded by mutex
     linux::Fd stage;               // guarded by mutex: see guest/stage.h
@@ -153,7 +144,6 @@ class LinuxRuntime final : public Runtime {
   std::shared_ptr<Berth> find_berth(const std::string& id);
   Shell obtain_shell(const SandboxSpec& spec);
 
-  linux::Channel dress(Shell& shell, const SandboxSpec& spec, const ChosenImage& image);
   static void write_record(Record& record, Berth& berth, int folder_fd);
   void rewrite_record(const Entry& entry);
   void write_shared_again(const Berth::Shared& shared);
@@ -164,18 +154,9 @@ class LinuxRuntime final : public Runtime {
   static Sandbox describe(const Entry& entry);
   Sandbox describe_with_usage(const Entry& entry) const;
 
-  void watch_for_ends(const std::stop_token& stop);
-  std::uint64_t watch(const std::string& id, const linux::Pidfd& pidfd);
   void handle_end(const std::string& id);
 
-  int folder_fd_;  // the folder that lasts, borrowed
-  linux::Fd sandboxes_;
-  linux::Fd images_;
-  linux::Fd facts_folder_;
-  linux::Fd store_folder_;
-  linux::Fd volumes_folder_;
-  linux::Fd logs_folder_;
-  linux::Fd disks_folder_;
+  const Folders folders_;
   std::string boot_id_;
   std::string host_image_;  // name of its folder in images/
   linux::CgroupTree cgroups_;
@@ -184,9 +165,8 @@ class LinuxRuntime final : public Runtime {
   Images image_choice_;
   Volumes volumes_;
   LogKeeper logs_;
-  Facts facts_;
   std::unique_ptr<network::Network> network_;  // or none
-  linux::Fd guest_program_;                    // O_PATH: what sandboxes have as sudo
+  Dresser dresser_;
   Nurseries nurseries_;
   Partings partings_;
   ShellMaker shells_;
@@ -196,11 +176,8 @@ class LinuxRuntime final : public Runtime {
   unsigned adopted_ = 0;
   unsigned swept_ = 0;
 
-  // Ends are noticed by one thread that waits on every pidfd.
-  linux::Fd ends_;
-  Guarded<std::map<std::uint64_t, std::string>> watched_;  // epoll tag -> id
-  std::uint64_t next_tag_ = 1;                             // guarded by watched_'s lock
-  std::jthread watcher_;
+  // Last, because their threads call the rest.
+  EndWatch ends_;
   std::unique_ptr<ShellPool> pool_;
 };
 

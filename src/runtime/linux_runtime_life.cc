@@ -1,9 +1,6 @@
 // What happens to a sandbox between its beginning and its end: standing still, snapshots, rules.
 #include <fcntl.h>
-#include <sys/epoll.h>
 #include <unistd.h>
-
-#include <array>
 
 #include "base/id.h"
 #include "base/log.h"
@@ -29,32 +26,6 @@ constexpr unsigned kMostForks = 1000;
 constexpr Duration kGuestPatience = 10s;
 
 }  // namespace
-
-std::uint64_t LinuxRuntime::watch(const std::string& id, const linux::Pidfd& pidfd) {
-  const std::uint64_t tag = watched_.with([&](auto& watched) {
-    watched[next_tag_] = id;
-    return next_tag_++;
-  });
-  epoll_event event{.events = EPOLLIN | EPOLLONESHOT, .data = {.u64 = tag}};
-  if (::epoll_ctl(ends_.get(), EPOLL_CTL_ADD, pidfd.fd(), &event) != 0)
-    throw_errno("watch '{}'", id);
-  return tag;
-}
-
-void LinuxRuntime::watch_for_ends(const std::stop_token& stop) {
-  while (!stop.stop_requested()) {
-    std::array<epoll_event, 16> events{};
-    const int count = ::epoll_wait(ends_.get(), events.data(), events.size(), -1);
-    for (int i = 0; i < count; ++i) {
-      const std::uint64_t tag = events[static_cast<std::size_t>(i)].data.u64;
-      if (tag == 0) continue;  // the one that wakes us to stop
-      handle_end(watched_.with([&](auto& watched) {
-        const auto taken = watched.extract(tag);
-        return taken ? taken.mapped() : std::string();
-      }));
-    }
-  }
-}
 
 void LinuxRuntime::handle_end(const std::string& id) {
   const auto entry = find(id);
@@ -148,15 +119,15 @@ void LinuxRuntime::replace_files(const std::string& id, const MountSpec& tree) {
   check({tree});
   with_living(id, [&](Entry& entry) {
     const std::string name = find_tree(entry.record.spec.mounts, tree.target);
-    const linux::Fd folder =
-        linux::open_at(sandboxes_.get(), entry.record.unit, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    const linux::Fd folder = linux::open_at(folders_.sandboxes.get(), entry.record.unit,
+                                            O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
     replace_file_tree(folder.get(), name, tree, ids_of_slot(entry.record.id_slot));
   });
 }
 
 void LinuxRuntime::rewrite_record(const Entry& entry) {
   const linux::Fd folder =
-      linux::open_at(sandboxes_.get(), entry.record.unit, O_RDONLY | O_DIRECTORY);
+      linux::open_at(folders_.sandboxes.get(), entry.record.unit, O_RDONLY | O_DIRECTORY);
   entry.berth->with([&](const Berth::Shared& shared) {
     Record record = entry.record;
     record.spec.hostname = shared.hostname;
@@ -210,7 +181,8 @@ void LinuxRuntime::set_policy(const std::string& id, const network::Policy& poli
 void LinuxRuntime::write_shared_again(const Berth::Shared& shared) {
   for (const std::string& unit : shared.units) {
     try {
-      const linux::Fd folder = linux::open_at(sandboxes_.get(), unit, O_RDONLY | O_DIRECTORY);
+      const linux::Fd folder =
+          linux::open_at(folders_.sandboxes.get(), unit, O_RDONLY | O_DIRECTORY);
       Record record = parse_record(linux::read_file_at(folder.get(), kRecord));
       record.spec.hostname = shared.hostname;
       record.spec.network = shared.policy;

@@ -2,8 +2,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,11 +27,6 @@ using namespace std::chrono_literals;
 
 // Long enough for a machine under load, short enough not to hold up the start.
 constexpr Duration kHelloPatience = 2s;
-
-linux::Fd make_folder(int dir_fd, const char* name, unsigned mode) {
-  if (::mkdirat(dir_fd, name, mode) != 0 && errno != EEXIST) throw_errno("make folder '{}'", name);
-  return linux::open_at(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-}
 
 // Differs from engine to engine, and is the same whenever one starts again.
 std::uint32_t inode_of(int fd) {
@@ -63,47 +56,43 @@ unsigned nursery_count() {
 }  // namespace
 
 LinuxRuntime::LinuxRuntime(const LinuxRuntimeOptions& options, linux::CgroupTree cgroups)
-    : folder_fd_(options.folder_fd),
-      sandboxes_(make_folder(options.memory_folder_fd, "sandboxes", 0700)),
-      images_(make_folder(options.folder_fd, "images", 0700)),
-      facts_folder_(make_folder(options.memory_folder_fd, "facts", 0711)),
-      store_folder_(make_folder(options.folder_fd, "store", 0700)),
-      volumes_folder_(make_folder(options.folder_fd, "volumes", 0700)),
-      logs_folder_(make_folder(options.folder_fd, "logs", 0700)),
-      disks_folder_(make_folder(options.folder_fd, "disks", 0700)),
+    : folders_(options.folder_fd, options.memory_folder_fd),
       boot_id_(read_boot_id()),
       host_image_("host-" + random_hex(4)),
       cgroups_(std::move(cgroups)),
       id_ranges_(inode_of(options.folder_fd)),
-      store_({.folder_fd = store_folder_.get(),
+      store_({.folder_fd = folders_.store.get(),
               .unpack_program = options.unpack_program,
               .helper_ids = ids_of_slot(id_ranges_.acquire()),
               .quota_bytes = options.image_quota_bytes}),
-      image_choice_(store_, fmt::format("/proc/self/fd/{}/{}", images_.get(), host_image_)),
-      volumes_(volumes_folder_.get(), options.host_paths),
-      logs_(logs_folder_.get(), sandboxes_.get()),
-      facts_(facts_folder_.get()),
+      image_choice_(store_, fmt::format("/proc/self/fd/{}/{}", folders_.images.get(), host_image_)),
+      volumes_(folders_.volumes.get(), options.host_paths),
+      logs_(folders_.logs.get(), folders_.sandboxes.get()),
       network_(make_network(options)),
-      guest_program_(linux::open_file(options.guest_program, O_PATH)),
+      dresser_({.facts_fd = folders_.facts.get(),
+                .disks_fd = folders_.disks.get(),
+                .id_ranges = id_ranges_,
+                .images = image_choice_,
+                .volumes = volumes_,
+                .network = network_.get()},
+               options.guest_program),
       nurseries_(linux::make_sealed_program(options.guest_program), nursery_config(cgroups_),
                  nursery_count()),
-      shells_({.sandboxes_fd = sandboxes_.get(),
-               .disk_fd = folder_fd_,
+      shells_({.sandboxes_fd = folders_.sandboxes.get(),
+               .disk_fd = folders_.lasting_fd,
                .cgroups = cgroups_,
                .id_ranges = id_ranges_,
                .nurseries = nurseries_,
                .network = network_.get(),
-               .partings = partings_}),
-      ends_(::epoll_create1(EPOLL_CLOEXEC)) {
-  if (!ends_) throw_errno("make an epoll");
+               .partings = partings_}) {
   adopt_and_sweep();
   adopt_logs();
-  for (const std::string& name : linux::list_folder(disks_folder_.get()))
-    linux::remove_all_at(disks_folder_.get(), name);
+  for (const std::string& name : linux::list_folder(folders_.disks.get()))
+    linux::remove_all_at(folders_.disks.get(), name);
   start_network();
   make_host_layers();
   remove_unused_images();
-  watcher_ = std::jthread([this](const std::stop_token& stop) { watch_for_ends(stop); });
+  ends_.start([this](const std::string& id) { handle_end(id); });
   pool_ = std::make_unique<ShellPool>(
       shells_, PoolOptions{.with_network = network_ != nullptr, .size = options.warm});
 }
@@ -129,18 +118,11 @@ void LinuxRuntime::start_network() {
   }
 }
 
-LinuxRuntime::~LinuxRuntime() {
-  pool_.reset();
-  watcher_.request_stop();
-  const linux::Fd wake(::eventfd(1, EFD_CLOEXEC));
-  epoll_event event{.events = EPOLLIN, .data = {.u64 = 0}};
-  ::epoll_ctl(ends_.get(), EPOLL_CTL_ADD, wake.get(), &event);
-  watcher_.join();
-}
+LinuxRuntime::~LinuxRuntime() = default;
 
 void LinuxRuntime::adopt_and_sweep() {
   std::set<std::string> units;
-  for (const std::string& name : linux::list_folder(sandboxes_.get())) units.insert(name);
+  for (const std::string& name : linux::list_folder(folders_.sandboxes.get())) units.insert(name);
   // A crash between the two may leave a cgroup without a folder.
   for (const std::string& name : cgroups_.list()) units.insert(name);
   Berths berths;
@@ -158,7 +140,7 @@ void LinuxRuntime::adopt_and_sweep() {
 bool LinuxRuntime::adopt(const std::string& unit, Berths& berths) {
   try {
     const linux::Fd folder =
-        linux::open_at(sandboxes_.get(), unit, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+        linux::open_at(folders_.sandboxes.get(), unit, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
     const Record record = parse_record(linux::read_file_at(folder.get(), kRecord));
     if (record.boot_id != boot_id_ || record.unit != unit) return false;
     auto pidfd = linux::Pidfd::find(record.pid);
@@ -184,7 +166,7 @@ bool LinuxRuntime::adopt(const std::string& unit, Berths& berths) {
     entry->record = record;
     entry->pidfd = std::move(*pidfd);
     id_ranges_.mark_used(record.id_slot);
-    entry->watch_tag = watch(id, entry->pidfd);
+    entry->watch_tag = ends_.add(id, entry->pidfd);
     entries_.with([&](Entries& entries) { entries.emplace(id, entry); });
     return true;
   } catch (const Error& error) {
@@ -234,7 +216,7 @@ void LinuxRuntime::sweep(const std::string& unit) {
   try {
     // A guest that we cannot speak to any more is still a process to end.
     const linux::Fd folder =
-        linux::open_at(sandboxes_.get(), unit, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+        linux::open_at(folders_.sandboxes.get(), unit, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
     const Record record = parse_record(linux::read_file_at(folder.get(), kRecord));
     auto pidfd = record.boot_id == boot_id_ ? linux::Pidfd::find(record.pid) : std::nullopt;
     if (pidfd && linux::start_time_of(record.pid) == record.start_time) {
@@ -245,13 +227,13 @@ void LinuxRuntime::sweep(const std::string& unit) {
     // No record, no process: it was never kept.
   }
   cgroups_.remove(unit);
-  linux::remove_all_at(sandboxes_.get(), unit);
+  linux::remove_all_at(folders_.sandboxes.get(), unit);
 }
 
 void LinuxRuntime::make_host_layers() {
-  OnFailure remove([&] { linux::remove_all_at(images_.get(), host_image_); });
+  OnFailure remove([&] { linux::remove_all_at(folders_.images.get(), host_image_); });
   try {
-    const linux::Fd folder = make_folder(images_.get(), host_image_.c_str(), 0755);
+    const linux::Fd folder = make_folder(folders_.images.get(), host_image_.c_str(), 0755);
     make_host_image(folder.get());
   } catch (const Error& error) {
     fail(error.code(), "make image 'host' in the state folder: {}", error.what());
@@ -265,8 +247,8 @@ void LinuxRuntime::remove_unused_images() {
   entries_.with([&](const Entries& entries) {
     for (const auto& [id, entry] : entries) used.insert(entry->record.host_folder);
   });
-  for (const std::string& name : linux::list_folder(images_.get())) {
-    if (!used.contains(name)) linux::remove_all_at(images_.get(), name);
+  for (const std::string& name : linux::list_folder(folders_.images.get())) {
+    if (!used.contains(name)) linux::remove_all_at(folders_.images.get(), name);
   }
 }
 
