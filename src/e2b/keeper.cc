@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "e2b/answers.h"
+#include "e2b/life.h"
 #include "e2b/outfitting.h"
 #include "e2b/pause.h"
 #include "e2b/state.h"
@@ -94,12 +96,26 @@ void Keeper::keep_outfit(const Json& sandbox) {
   outfit_pod(core_, sandbox, *pod, read_environment(core_, sandbox));
 }
 
+// The Sandbox controller does so too, up to two seconds later: `shutdownTime` has whole seconds.
+// For those this API would say that it is gone, and the gateway would still let everybody in.
+void Keeper::end_now(const Json& sandbox) {
+  try {
+    kill(core_, sandbox);
+  } catch (const Refusal&) {
+    // Somebody was faster.
+  }
+}
+
 reconcile::Next Keeper::keep_time(const Json& sandbox) {
   const auto end = end_at(sandbox);
-  if (!pauses_at_end(sandbox) || !end) return reconcile::kWhenChanged;
+  if (!end) return reconcile::kWhenChanged;
   if (const Duration left = *end - core_.now(); left > Duration::zero()) return left;
-  const bool is_files = model::annotation_of(sandbox, kTimeoutPauseAnnotation) == "files";
-  pause(core_, sandbox, is_files ? Keeps::files : Keeps::memory);
+  if (pauses_at_end(sandbox)) {
+    const bool is_files = model::annotation_of(sandbox, kTimeoutPauseAnnotation) == "files";
+    pause(core_, sandbox, is_files ? Keeps::files : Keeps::memory);
+  } else {
+    end_now(sandbox);
+  }
   return reconcile::kWhenChanged;
 }
 

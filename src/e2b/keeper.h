@@ -1,5 +1,5 @@
-// What has to happen to a sandbox without anybody asking: it is paused when its time is over, its
-// pod gets its outfit again after a restart, and its images go with it.
+// What has to happen to a sandbox without anybody asking: it is killed or paused when its time is
+// over, its pod gets its outfit again after a restart, and its images go with it.
 #pragma once
 
 #include <map>
@@ -31,6 +31,7 @@ class Keeper final : public reconcile::Reconciler {
   void saw_deleted(const Json& sandbox);
   void clear_up(const model::Key& key);
   reconcile::Next keep_time(const Json& sandbox);
+  void end_now(const Json& sandbox);
   void keep_outfit(const Json& sandbox);
 
   Core& core_;

@@ -186,6 +186,18 @@ TEST(E2bTimeouts, AnEndThatHasPassedIsTheEnd) {
   EXPECT_TRUE(ids_of(world.ask("GET", "/v2/sandboxes")).empty());
 }
 
+TEST(E2bTimeouts, KillAtTheEndNotAWholeSecondLater) {
+  World world;
+  const std::string id = world.create(R"({"templateID":"base","timeout":3600})");
+  // The Sandbox controller goes by `shutdownTime`, which stays an hour away.
+  JsonObject annotations{{model::kEndAnnotation, time_text(world.clock.now())}};
+  world.client().patch(
+      client::kSandboxes, "default", id, client::PatchKind::merge,
+      JsonObject{{"metadata", JsonObject{{"annotations", std::move(annotations)}}}});
+  EXPECT_TRUE(eventually([&] { return !world.exists(id); }));
+  EXPECT_EQ(world.told_of(id).back(), "deleted");
+}
+
 TEST(E2bTeams, DoNotSeeEachOther) {
   World world;
   const std::string id = world.create();
