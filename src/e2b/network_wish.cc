@@ -152,6 +152,8 @@ EgressWish parse_lists(const Body& body) {
     refuse_unoffered("an egress proxy", "leave out 'egressProxy', and set proxy variables inside");
   if (const auto rules = body.object("rules"); rules && !rules->is_empty())
     refuse_unoffered("changing requests on their way out", "leave out 'rules'");
+  if (body.has_items("dnsServers"))
+    refuse_unoffered("a choice of name servers", "leave out 'dnsServers': names are the host's");
   EgressWish wish;
   wish.internet = body.flag("allow_internet_access");
   wish.allow = parse_allowed(body);

@@ -167,7 +167,8 @@ TEST(E2bCreate, SaysWhatIsNotOffered) {
   for (const char* field :
        {R"("iam":{"tokens":{"a":{"audience":"x","tokenType":"JWT-SVID"}}})",
         R"("volumeMounts":[{"name":"v","path":"/v"}])",
-        R"("network":{"egressProxy":{"address":"a:1"}})", R"("network":{"rules":{"a.com":[]}})"})
+        R"("network":{"egressProxy":{"address":"a:1"}})", R"("network":{"rules":{"a.com":[]}})",
+        R"("network":{"dnsServers":["1.1.1.1"]})"})
     EXPECT_TRUE(
         create_refusal(R"({"templateID":"t",)" + std::string(field) + "}").starts_with("501: "))
         << field;

@@ -59,7 +59,7 @@ http::Response resume_route(Core& core, const Call& call) {
 
 http::Response connect(Core& core, const Call& call, Generation generation) {
   const Body body = call.body();
-  const auto asked = body.number("timeout", 1, kMostSeconds);
+  const auto asked = body.number("timeout", 0, kMostSeconds);
   if (!asked && generation == Generation::v1) refuse(400, "the field 'timeout' is required");
   const std::int64_t seconds = asked.value_or(kUsualConnect);
   check_timeout(call.holder, seconds);
@@ -70,6 +70,7 @@ http::Response connect(Core& core, const Call& call, Generation generation) {
     extend(core, *sandbox, seconds);
     return answer_json(200, sandbox_answer(core, *sandbox));
   }
+  if (seconds == 0) refuse(400, "the field 'timeout' is 0: it would end as soon as it is resumed");
   const Json running = resume_for(core, call, *sandbox, seconds, keeps);
   return answer_json(201, sandbox_answer(core, running));
 }

@@ -28,6 +28,7 @@ TEST_F(E2bPauses, KeepMemory) {
   const std::string id = world.create(R"({"templateID":"base","timeout":60,"envVars":{"A":"1"}})");
   ASSERT_EQ(post(id, "pause"), 204U) << last.message();
   EXPECT_EQ(state(id), "paused");
+  EXPECT_EQ(world.ask("GET", "/sandboxes/" + id).text("pauseMode"), "full");
   const Json paused = world.sandbox(id);
   EXPECT_EQ(model::annotation_of(paused, model::kPauseAnnotation), "memory");
   EXPECT_EQ(model::find(paused, {"spec", "shutdownTime"}), nullptr);
@@ -41,6 +42,7 @@ TEST_F(E2bPauses, KeepMemory) {
   EXPECT_EQ(last.text("sandboxID"), id);
   EXPECT_EQ(last.text("envdAccessToken"), world.tokens.envd_token({"default", id}));
   EXPECT_EQ(state(id), "running");
+  EXPECT_EQ(world.ask("GET", "/sandboxes/" + id).text("pauseMode"), "");
   const Json running = world.sandbox(id);
   EXPECT_NE(model::find(running, {"spec", "shutdownTime"}), nullptr);
   EXPECT_EQ(world.ask("GET", "/sandboxes/" + id).text("endAt"),
@@ -64,7 +66,9 @@ TEST_F(E2bPauses, ConnectOnlyExtends) {
   EXPECT_EQ(world.ask("POST", "/v2/sandboxes/" + id + "/connect").status, 200U);
   EXPECT_EQ(end(), time_text(world.clock.now() + seconds(300)));
   EXPECT_EQ(post(id, "connect"), 400U) << "the first generation always says for how long";
-  EXPECT_EQ(post(id, "connect", R"({"timeout":0})"), 400U);
+  EXPECT_EQ(post(id, "connect", R"({"timeout":0})"), 200U);
+  EXPECT_EQ(end(), time_text(world.clock.now() + seconds(300)));
+  EXPECT_EQ(post(id, "connect", R"({"timeout":-1})"), 400U);
   EXPECT_EQ(post(id, "connect", R"({"timeout":86401})"), 400U);
   EXPECT_EQ(post("i0", "connect", R"({"timeout":10})"), 404U);
 }
@@ -74,6 +78,7 @@ TEST_F(E2bPauses, ResumeTheOldWay) {
   EXPECT_EQ(post(id, "resume"), 409U);
   ASSERT_EQ(post(id, "pause"), 204U);
   EXPECT_EQ(post(id, "resume", R"({"timeout":0})"), 400U);
+  EXPECT_EQ(post(id, "connect", R"({"timeout":0})"), 400U);
   ASSERT_EQ(post(id, "resume", R"({"autoPause":false})"), 201U);
   EXPECT_EQ(world.ask("GET", "/sandboxes/" + id).text("endAt"),
             time_text(world.clock.now() + seconds(15)));
@@ -85,6 +90,7 @@ TEST_F(E2bPauses, KeepFilesAlone) {
   const std::string id = world.create(R"({"templateID":"base","envVars":{"A":"1"}})");
   ASSERT_EQ(post(id, "pause", R"({"memory":false})"), 204U) << last.message();
   EXPECT_EQ(state(id), "paused");
+  EXPECT_EQ(world.ask("GET", "/sandboxes/" + id).text("pauseMode"), "filesystem");
   ASSERT_EQ(world.reach.images().size(), 1U);
   const std::string image = world.reach.images().begin()->first;
   const Json paused = world.sandbox(id);

@@ -1,6 +1,7 @@
 #include "e2b/view.h"
 
 #include "base/error.h"
+#include "controllers/sandbox_pod.h"
 #include "e2b/network_wish.h"
 #include "e2b/state.h"
 #include "e2b/words.h"
@@ -112,6 +113,8 @@ JsonObject sandbox_detail(const Core& core, const Json& sandbox) {
   JsonObject detail = listed_sandbox(core, sandbox);
   detail["domain"] = text_or_null(core.options.domain);
   detail["lifecycle"] = lifecycle_of(sandbox);
+  if (state_of(sandbox) == State::paused)
+    detail["pauseMode"] = controllers::is_suspended(sandbox) ? "filesystem" : "full";
   if (is_secure(sandbox))
     detail["envdAccessToken"] = core.parts.tokens.envd_token(model::key_of(sandbox));
   const std::string_view internet = model::annotation_of(sandbox, kInternetAnnotation);
