@@ -32,6 +32,12 @@ class Packages(EngineCase):
     def test_python_of_before(self):
         self.run_python(OLD_PYTHON, "sandboxes_python.py")
 
+    def test_careless_python(self):
+        self.run_python(NEW_PYTHON, "edges_python.py")
+
+    def test_careless_python_of_before(self):
+        self.run_python(OLD_PYTHON, "edges_python.py")
+
     def test_python_asynchronous(self):
         self.run_python(NEW_PYTHON, "async_python.py")
 
@@ -60,6 +66,12 @@ class Packages(EngineCase):
 
     def test_javascript_of_before(self):
         self.run_node(node_folder_with(OLD_NODE), "sandboxes.mjs")
+
+    def test_careless_javascript(self):
+        self.run_node(node_folder_with(NEW_NODE), "edges.mjs")
+
+    def test_careless_javascript_of_before(self):
+        self.run_node(node_folder_with(OLD_NODE), "edges.mjs")
 
     def test_javascript_cells(self):
         self.run_node(node_folder_with(NEW_NODE), "cells.mjs")
