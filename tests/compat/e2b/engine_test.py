@@ -1,7 +1,10 @@
 """E2B's SDKs and command line, unchanged, against `hearth up`."""
+import contextlib
+import hashlib
 import json
 import os
 import pathlib
+import pty
 import subprocess
 import tempfile
 import unittest
@@ -9,6 +12,7 @@ import unittest
 from engine import HERE, EngineCase, free_ports, wait_until
 
 from client_venv import node_folder_with, python_with
+from names import names_are_here
 
 NEW_PYTHON = ["e2b==2.63.0", "e2b-code-interpreter==2.11.5"]
 OLD_PYTHON = ["e2b==2.45.1"]
@@ -124,6 +128,69 @@ await box.kill()
         self.run_refused("node", str(script))
 
 
+class Named(EngineCase):
+    """The SDKs with nothing but a domain, as a server with a wildcard in DNS has it: every sandbox, and every port, has a name."""
+
+    python = """
+import os, ssl, time, urllib.error, urllib.request
+from e2b_code_interpreter import Sandbox
+box = Sandbox.create(timeout=120)
+assert box.get_info().sandbox_domain == os.environ["E2B_DOMAIN"], box.get_info()
+
+def get(url):
+    while True:
+        try:
+            return urllib.request.urlopen(url, timeout=60).read().decode()
+        except urllib.error.HTTPError as error:  # nobody listens yet
+            assert error.code == 502, error
+
+box.files.write("web/index.html", "page")
+box.commands.run("cd web && python3 -m http.server 8000", background=True)
+print(get("https://" + box.get_host(8000)), get(box.download_url("web/index.html")), box.run_code("6 * 7").text)
+box.kill()
+"""
+    node = """
+import { Sandbox } from '@e2b/code-interpreter'
+const box = await Sandbox.create({ timeoutMs: 120_000 })
+const get = async (url) => {
+  for (;;) {
+    const answer = await fetch(url)
+    if (answer.status !== 502) return await answer.text() // somebody listens
+  }
+}
+await box.files.write('web/index.html', 'page')
+await box.commands.run('cd web && python3 -m http.server 8000', { background: true })
+const page = await get('https://' + box.getHost(8000))
+console.log(page, await get(await box.downloadUrl('web/index.html')), (await box.runCode('6 * 7')).text)
+const form = new FormData()
+form.append('file', new Blob(['sent']), 'sent')
+await fetch(await box.uploadUrl(), { method: 'POST', body: form })
+if ((await box.files.read('sent')) !== 'sent') throw new Error('not sent')
+await box.kill()
+"""
+
+    @classmethod
+    def setUpClass(cls):
+        [port] = free_ports(1)
+        cls.options = ("--e2b-warm", "2", "--warm", "2", "--e2b-domain", "sbx.test", "--e2b-tls-port", str(port))
+        super().setUpClass()
+        [authority] = pathlib.Path(cls.engine.state_dir).rglob("pki/ca.crt")
+        cls.settings = {"E2B_API_KEY": cls.settings["E2B_API_KEY"], "E2B_DOMAIN": f"sbx.test:{port}",
+                        "SSL_CERT_FILE": str(authority), "NODE_EXTRA_CA_CERTS": str(authority)}
+
+    def expect_all_reached(self, *words):
+        with names_are_here() as resolving:
+            self.assertEqual(self.run_script(*resolving, *words), "page page 42\n")
+
+    def test_python(self):
+        self.expect_all_reached(python_with(NEW_PYTHON), "-c", self.python)
+
+    def test_javascript(self):
+        script = node_folder_with(NEW_NODE) / "named.mjs"
+        script.write_text(self.node)
+        self.expect_all_reached("node", str(script))
+
+
 class CommandLine(EngineCase):
     options = ("--e2b-warm", "2", "--warm", "2")
 
@@ -137,6 +204,29 @@ class CommandLine(EngineCase):
 
     def e2b(self, *words):
         return self.run_script(str(self.program), *words)
+
+    def e2b_fails(self, *words, code=1):
+        """What it says, on both streams."""
+        env = {**{name: value for name, value in os.environ.items() if not name.startswith("E2B_")}, **self.settings}
+        done = subprocess.run([self.program, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=self.seconds, env=env)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def in_terminal(self, *words, types):
+        """What a person sees who types that at the first prompt, until it is over."""
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execve(self.program, [self.program, *words], {**os.environ, **self.settings})
+        seen = b""
+        with contextlib.suppress(OSError):  # its other end is closed
+            while piece := os.read(terminal, 4096):
+                seen += piece
+                if types and b"$ " in seen:
+                    os.write(terminal, types)
+                    types = b""
+        os.close(terminal)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0, seen)
+        return seen
 
     def listed(self, state):
         return [each["sandboxId"] for each in json.loads(self.e2b("sandbox", "list", "-f", "json", "-s", state))]
@@ -155,6 +245,38 @@ class CommandLine(EngineCase):
         self.assertEqual(self.listed("running"), [box])
         self.e2b("sandbox", "kill", box)
         self.assertEqual(self.listed("running,paused"), [])
+
+    def test_input_ends_and_a_terminal(self):
+        box = self.e2b("sandbox", "create", "base", "--detach", "--timeout", "120").strip()
+        env = {**os.environ, **self.settings}
+        sent = os.urandom(1_000_000)
+        done = subprocess.run([self.program, "sandbox", "exec", box, "sha256sum"], input=sent, capture_output=True, timeout=self.seconds, env=env)
+        self.assertEqual(done.stdout.decode().split()[0], hashlib.sha256(sent).hexdigest(), done.stderr)
+        self.assertIn("out", self.e2b_fails("sandbox", "exec", box, "echo out; exit 3", code=3))
+        self.assertIn(b"re42", self.in_terminal("sandbox", "connect", box, types=b"echo re$((40+2)); exit\n"))
+        self.e2b("sandbox", "kill", box)
+
+    def test_snapshots(self):
+        box = self.e2b("sandbox", "create", "base", "--detach", "--timeout", "120").strip()
+        self.e2b("sandbox", "exec", box, "echo kept > kept")
+        self.e2b("sandbox", "snapshot", "create", box, "--name", "by-hand")
+        self.assertIn("default/by-hand:default", self.e2b("sandbox", "snapshot", "list"))
+        copy = self.e2b("sandbox", "create", "by-hand", "--detach", "--timeout", "120").strip()
+        self.assertEqual(self.e2b("sandbox", "exec", copy, "cat kept"), "kept\n")
+        self.e2b("sandbox", "snapshot", "delete", "default/by-hand:default")
+        self.assertNotIn("by-hand", self.e2b("sandbox", "snapshot", "list"))
+        self.e2b("sandbox", "kill", box, copy)
+
+    def test_what_it_says_when_it_cannot(self):
+        self.assertIn("404: template 'nosuch' not found", self.e2b_fails("sandbox", "create", "nosuch", "--detach"))
+        for verb in ("info", "resume"):
+            self.assertIn("Sandbox inope wasn't found", self.e2b_fails("sandbox", verb, "inope"))
+        for words in (("exec", "inope", "id"), ("connect", "inope"), ("metrics", "inope")):
+            self.assertIn("SandboxNotFoundError", self.e2b_fails("sandbox", *words))
+        self.assertIn("[404] not found", self.e2b_fails("sandbox", "logs", "inope"))
+        self.assertIn("no id of a sandbox", self.e2b_fails("sandbox", "info", "NOT-AN-ID"))
+        self.assertIn("[404] not found: template 'nosuch' not found", self.e2b_fails("template", "delete", "-y", "nosuch"))
+        self.assertIn("[404] not found: template 'nosuch' not found", self.e2b_fails("template", "publish", "-y", "nosuch"))
 
     def test_templates(self):
         self.assertIn("base", self.e2b("template", "list"))
