@@ -46,6 +46,12 @@ def python_with(packages):
     return python
 
 
+def wheels_of(packages, version):
+    """A folder with the packages, and all that they need, as that version of Python on this machine installs them without an index."""
+    return fetch(f"{' '.join(packages)} from PyPI", folder_for(f"wheels-{version}", packages),
+                 [sys.executable, "-m", "pip", "download", "--quiet", "--dest", ".", "--only-binary", ":all:", "--python-version", version, *packages])
+
+
 def node_folder_with(packages):
     """A folder in which scripts of node can import the packages."""
     if not shutil.which("node") or not shutil.which("npm"):

@@ -1,19 +1,20 @@
 """E2B's code interpreter for Python, through the gateway. Run by engine_test.py."""
 import asyncio
+import os
+import pathlib
 import unittest
 
 from e2b_code_interpreter import AsyncSandbox, Sandbox
 
-PLOT = """
-import importlib.util
-if importlib.util.find_spec('matplotlib'):
-    import matplotlib.pyplot as plt
-    plt.plot([1, 2, 3], [4, 5, 6])
-    plt.title('A line')
-    plt.show()
-else:
-    print('no matplotlib')
-"""
+# The kinds of charts, each by what draws one.
+DRAWN = {
+    "line": "plt.plot([1, 2], [3, 4], label='L'); plt.xlabel('t (s)'); plt.title('A line')",
+    "scatter": "plt.scatter([1, 2], [3, 4])",
+    "bar": "plt.bar(['a', 'b'], [1, 2])",
+    "pie": "plt.pie([1, 2], labels=['a', 'b'])",
+    "box_and_whisker": "plt.boxplot([[1, 2, 3], [2, 3, 4]])",
+    "superchart": "figure, (left, right) = plt.subplots(1, 2); left.plot([1], [2]); right.bar(['x'], [1])",
+}
 
 # A package with a module and a program.
 WHEEL = """
@@ -53,12 +54,24 @@ class Cells(unittest.TestCase):
         self.assertEqual(done.stdout, "42\n")
         self.assertEqual(self.box.run_code("import tiny_one; tiny_one.answer").text, "42")
 
-    def test_charts(self):
-        run = self.box.run_code(PLOT)
-        if "no matplotlib" in "".join(run.logs.stdout):
-            self.skipTest("needs matplotlib on this machine: sandboxes of the image host have its programs")
-        self.assertTrue(run.results[0].png)
-        self.assertEqual(run.results[0].chart.title, "A line")
+    @unittest.skipUnless(os.environ.get("WHEELS"), "needs matplotlib and pandas from PyPI")
+    def test_charts_and_tables(self):
+        wheels = sorted(pathlib.Path(os.environ["WHEELS"]).glob("*.whl"))
+        self.box.files.write_files([{"path": f"wheels/{each.name}", "data": each.read_bytes()} for each in wheels])
+        self.box.commands.run("pip install --quiet --no-index wheels/*.whl", timeout=240)
+        for kind, drawing in DRAWN.items():
+            with self.subTest(kind=kind):
+                run = self.box.run_code(f"import matplotlib.pyplot as plt\n{drawing}\nplt.show()", timeout=120)
+                self.assertIsNone(run.error)
+                [shown] = run.results
+                self.assertTrue(shown.png)
+                self.assertEqual(shown.chart.type.value, kind)
+        line = self.box.run_code(f"{DRAWN['line']}\nplt.show()").results[0].chart
+        self.assertEqual((line.title, line.x_label, line.x_unit), ("A line", "t (s)", "s"))
+        self.assertEqual([(each.label, each.points) for each in line.elements], [("L", [(1, 3), (2, 4)])])
+        [table] = self.box.run_code("import pandas\npandas.DataFrame({'a': [1, 2], 'b': ['x', 'y']})").results
+        self.assertEqual(table.data, {"a": [1, 2], "b": ["x", "y"]})
+        self.assertIn("<table", table.html)
 
     def test_environment(self):
         self.assertEqual(self.box.run_code("import os; os.environ.get('GLOBAL')").text, "yes")
