@@ -107,6 +107,10 @@ class RpcStream {
   void send(const M& message) {
     send_envelope(0, encode(codec_, message));
   }
+  // From now on messages that follow each other go out together: with flush(), which must come
+  // before any wait, or with the end.
+  void hold_back() { exchange_.hold_back(); }
+  void flush() { exchange_.flush(); }
   void finish();
   void finish(const RpcProblem& problem);
 

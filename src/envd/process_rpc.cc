@@ -76,11 +76,13 @@ ProcessResponse keepalive_message() {
 // What goes to the client of `stream`, from the start of a process to its last output.
 inside::Listener make_listener(RpcStream& stream, const Call& call, int peer_fd,
                                std::uint32_t pid) {
+  stream.hold_back();
   inside::Listener listener;
   listener.begin = [&stream, pid] { stream.send(start_message(pid)); };
   listener.output = [&stream](inside::Stream which, std::string_view bytes) {
     stream.send(data_message(which, bytes));
   };
+  listener.flush = [&stream] { stream.flush(); };
   listener.idle = [&stream] { stream.send(keepalive_message()); };
   listener.idle_after = call.keepalive;
   listener.peer_fd = peer_fd;

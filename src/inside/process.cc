@@ -56,6 +56,14 @@ bool has_left(const pollfd& peer) {
 
 }  // namespace
 
+void poll_and_flush(std::span<pollfd> waits, int milliseconds, const Listener& listener) {
+  if (listener.flush) {
+    if (::poll(waits.data(), waits.size(), 0) > 0) return;
+    listener.flush();
+  }
+  ::poll(waits.data(), waits.size(), milliseconds);
+}
+
 Process::Process(guest::Connection connection, StartOrder order)
     : connection_(std::move(connection)),
       config_(std::move(order.config)),
@@ -278,7 +286,8 @@ Heard Process::listen(const Listener& listener) {
     if (end()) return Heard::end;
     pollfd waits[] = {{.fd = seat->bell.get(), .events = POLLIN, .revents = 0},
                       {.fd = listener.peer_fd, .events = POLLRDHUP, .revents = 0}};
-    ::poll(waits, 2, sooner(idle.poll_milliseconds(), listener.deadline.poll_milliseconds()));
+    poll_and_flush(waits, sooner(idle.poll_milliseconds(), listener.deadline.poll_milliseconds()),
+                   listener);
     if (waits[0].revents != 0) {
       silence_bell(seat->bell);
       continue;

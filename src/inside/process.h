@@ -17,6 +17,9 @@
 
 namespace hearth::inside {
 
+// As poll(2). Where there is nothing yet, what the listener holds back goes out before the wait.
+void poll_and_flush(std::span<pollfd> waits, int milliseconds, const Listener& listener);
+
 class Process {
  public:
   // Starts it. Throws Error.

@@ -151,7 +151,8 @@ Heard Processes::listen_as_starter(const std::shared_ptr<Process>& process,
     pollfd& peer = waits[count];
     peer = {.fd = listener.peer_fd, .events = POLLRDHUP, .revents = 0};
     const int patience = sooner(idle.poll_milliseconds(), listener.deadline.poll_milliseconds());
-    ::poll(waits.data(), count + 1, sooner(patience, process->patience()));
+    poll_and_flush(std::span(waits).first(count + 1), sooner(patience, process->patience()),
+                   listener);
     switch (process->pump(std::span(waits).first(count), &listener)) {
       case Process::Pumped::over:
         hand_over.release();

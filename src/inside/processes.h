@@ -48,6 +48,8 @@ struct ProcessEnd {
 struct Listener {
   std::function<void()> begin;  // first of all; nothing that is said from then on is missed
   std::function<void(Stream stream, std::string_view bytes)> output;
+  // Before it waits: what output() holds back goes out. None: it holds nothing back.
+  std::function<void()> flush;
   // Whenever nothing was said for so long.
   std::function<void()> idle;
   Duration idle_after = std::chrono::seconds(90);

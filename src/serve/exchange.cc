@@ -136,12 +136,14 @@ void Exchange::send_file(int fd, std::uint64_t offset, std::uint64_t size) {
 void Exchange::end() {
   HEARTH_ASSERT(begun_ && !ended_ && left_.value_or(0) == 0);
   if (chunked_ && request_.method != "HEAD") wire_.write({"0\r\n\r\n"});
+  wire_.let_go();
   // Not before: where the peer has left meanwhile, whoever reports that on the stream meets the
   // same error, and not one of ours.
   ended_ = true;
 }
 
 bool Exchange::finish() {
+  wire_.let_go();  // what came before a failure
   if (!ended_ || !keep_alive_) return false;
   // A peer that still waits to be told to go on will not send its body.
   if (expects_continue_ && !decoder_.is_done()) return false;

@@ -53,6 +53,10 @@ class Exchange {
   void write(std::string_view piece);
   void send_file(int fd, std::uint64_t offset, std::uint64_t size);
   void end();
+  // From now on small pieces go out together: with flush(), which must come before any wait, or
+  // with the end.
+  void hold_back() { wire_.hold_back(); }
+  void flush() { wire_.flush(); }
 
   bool begun() const { return begun_; }
   // The connection is closed when the handler returns; in the middle of a body the peer sees that

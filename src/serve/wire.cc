@@ -3,10 +3,10 @@
 #include <poll.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace hearth::serve {
 namespace {
@@ -18,6 +18,9 @@ constexpr std::size_t kSmall = 4 << 10;
 
 // What the kernel takes at once without keeping a thread away from its peer's departure for long.
 constexpr std::size_t kFilePiece = std::size_t{1} << 20;
+
+// What may be held back: enough for all that a short command has to say.
+constexpr std::size_t kMostHeld = 4 << 10;
 
 }  // namespace
 
@@ -93,12 +96,37 @@ void Wire::rest() {
 }
 
 void Wire::write(std::initializer_list<std::string_view> pieces) {
-  std::array<iovec, 4> vectors{};
+  std::array<iovec, 5> vectors{};
   std::size_t count = 0;
-  for (const std::string_view piece : pieces) {
+  std::size_t size = held_.size();
+  const auto add = [&](std::string_view piece) {
     if (!piece.empty()) vectors.at(count++) = {const_cast<char*>(piece.data()), piece.size()};
+  };
+  for (const std::string_view piece : pieces) size += piece.size();
+  if (holds_back_ && size <= kMostHeld) {
+    for (const std::string_view piece : pieces) held_ += piece;
+    return;
   }
-  iovec* next = vectors.data();
+  const std::string held = std::exchange(held_, {});
+  add(held);
+  for (const std::string_view piece : pieces) add(piece);
+  send(std::span(vectors).first(count));
+}
+
+void Wire::flush() {
+  std::string held = std::exchange(held_, {});
+  iovec whole{.iov_base = held.data(), .iov_len = held.size()};
+  if (!held.empty()) send({&whole, 1});
+}
+
+void Wire::let_go() {
+  holds_back_ = false;
+  flush();
+}
+
+void Wire::send(std::span<iovec> pieces) const {
+  iovec* next = pieces.data();
+  std::size_t count = pieces.size();
   while (count > 0) {
     msghdr message{};
     message.msg_iov = next;
@@ -122,6 +150,7 @@ void Wire::write(std::initializer_list<std::string_view> pieces) {
 }
 
 void Wire::send_file(int file, std::uint64_t offset, std::uint64_t size) {
+  flush();
   auto position = static_cast<off_t>(offset);
   while (size > 0) {
     const std::size_t most = std::min<std::uint64_t>(size, kFilePiece);

@@ -1,10 +1,13 @@
 // A connection's bytes: blocking, with patience, and with what was read ahead.
 #pragma once
 
+#include <sys/uio.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -52,6 +55,13 @@ class Wire {
 
   // At most four pieces.
   void write(std::initializer_list<std::string_view> pieces);
+  // From now on small pieces wait for flush(), or until they are many: each that goes out alone
+  // wakes up everybody on its way.
+  void hold_back() { holds_back_ = true; }
+  // What was held back goes out.
+  void flush();
+  // Nothing is held back any more.
+  void let_go();
   void send_file(int file, std::uint64_t offset, std::uint64_t size);
 
   bool peer_left() const;
@@ -60,11 +70,14 @@ class Wire {
  private:
   void wait_for(short events, Deadline deadline, const char* what) const;
   bool receive(std::size_t room, Deadline deadline);
+  void send(std::span<iovec> pieces) const;
 
   linux::Fd socket_;
   const Patience& patience_;
   std::string buffer_;
   std::size_t begin_ = 0;
+  std::string held_;
+  bool holds_back_ = false;
 };
 
 }  // namespace hearth::serve
