@@ -1,13 +1,12 @@
 #include "http/render.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstring>
 
 #include "base/error.h"
+#include "http/date.h"
 #include "http/fields.h"
 
 namespace hearth::http {
@@ -33,17 +32,14 @@ void append_fields(std::string& out, const Headers& headers, const std::vector<F
   out += "\r\n";
 }
 
-// Formatted once a second for each thread.
+// Formatted once a second for each thread. Not by gmtime(3), which reads a file the first time: of
+// the sandbox, and while somebody waits for an answer.
 const std::string& date_text() {
-  thread_local time_t when = 0;
+  thread_local Time when;
   thread_local std::string text;
-  const time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  const Time now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
   if (now != when) {
-    tm parts{};
-    gmtime_r(&now, &parts);
-    std::array<char, 40> buffer{};
-    text.assign(buffer.data(),
-                strftime(buffer.data(), buffer.size(), "%a, %d %b %Y %H:%M:%S GMT", &parts));
+    text = format_date(now);
     when = now;
   }
   return text;
