@@ -29,6 +29,17 @@ void Ahead::dial(const RoutePtr& route, std::uint16_t port) {
   if (!is_begun) arrive(number, {});
 }
 
+void Ahead::put(UpstreamKey key, Dialled dialled) {
+  entries_.with([&](Entries& entries) {
+    if (entries.size() >= kMost) return;
+    const auto [at, is_new] = entries.try_emplace(key.number());
+    if (!is_new) return;
+    at->second = {
+        .is_made = true, .since = std::chrono::steady_clock::now(), .dialled = std::move(dialled)};
+    count_ = entries.size();
+  });
+}
+
 void Ahead::arrive(std::uint64_t number, Dialled dialled) {
   const Arrival arrival = entries_.with([&](Entries& entries) -> Arrival {
     const auto at = entries.find(number);

@@ -31,6 +31,8 @@ class Ahead {
 
   // Returns at once. Nothing happens when there is one already, or too many are.
   void dial(const RoutePtr& route, std::uint16_t port);
+  // One that is made already, for whoever comes soon.
+  void put(UpstreamKey key, Dialled dialled);
   // Takes it: into `made`, or as soon as it is there, from another thread, by `arrival`.
   Found take(UpstreamKey key, Dialled& made, Arrival arrival);
   // Closes those that were made so long ago.

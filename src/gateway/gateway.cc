@@ -17,6 +17,7 @@
 #include "gateway/dialler.h"
 #include "gateway/errands.h"
 #include "gateway/lane.h"
+#include "gateway/spares.h"
 #include "gateway/table.h"
 
 namespace hearth::gateway {
@@ -32,7 +33,7 @@ constexpr std::size_t kWakeQueue = 1024;
 constexpr int kBacklog = 4096;
 
 // Descriptors for the rest of the process.
-constexpr std::size_t kOtherDescriptors = 512;
+constexpr std::size_t kOtherDescriptors = 512 + 2 * Spares::kMost;
 
 constexpr Refusal kWakeForbidden{403, "The sandbox may not be resumed"};
 constexpr Refusal kWakeConflict{409, "The sandbox is in transition"};
@@ -99,7 +100,12 @@ struct Gateway::State {
         dialler(pods, options.reach),
         errands(kDialThreads, kDialQueue),
         wakers(kWakeThreads, kWakeQueue),
-        ahead(dialler) {
+        ahead(dialler),
+        spares(dialler,
+               options.registry == nullptr
+                   ? nullptr
+                   : &options.registry->gauge("hearth_gateway_spare_connections",
+                                              "Connections to sandboxes that nobody has yet.")) {
     if (options.registry != nullptr) {
       learnt = &options.registry->counter("hearth_gateway_routes_learnt_total",
                                           "Sandboxes learnt of before the watch told.");
@@ -113,6 +119,7 @@ struct Gateway::State {
     shared.dialler = &dialler;
     shared.errands = &errands;
     shared.ahead = &ahead;
+    shared.spares = &spares;
     shared.upstream_tls = net::make_tls_context(net::TlsClientOptions{.verify = false});
     shared.max_connections = connection_limit(options.limits.connections);
     if (options.wake) shared.wake = [this](const model::Key& key) { return wake(key); };
@@ -123,17 +130,34 @@ struct Gateway::State {
   }
 
   TableOptions table_options(const GatewayOptions& options) {
-    return {.envd_token = options.envd_token,
-            .traffic_token = options.traffic_token,
-            .on_change =
-                [this](const RoutePtr& before, const RoutePtr& now) {
-                  const std::lock_guard lock(lanes_mutex);
-                  for (const auto& lane : lanes) lane->after_change(before, now);
-                },
-            .entries = options.registry == nullptr
-                           ? nullptr
-                           : &options.registry->gauge("hearth_gateway_routes",
-                                                      "Sandboxes that requests can go to.")};
+    return {
+        .envd_token = options.envd_token,
+        .traffic_token = options.traffic_token,
+        .on_change =
+            [this](const RoutePtr& before, const RoutePtr& now) {
+              look_after_spare(before, now);
+              if (before && now && before->serial == now->serial && before->is_e2b == now->is_e2b)
+                return;
+              const std::lock_guard lock(lanes_mutex);
+              for (const auto& lane : lanes) lane->after_change(before, now);
+            },
+        .entries = options.registry == nullptr
+                       ? nullptr
+                       : &options.registry->gauge("hearth_gateway_routes",
+                                                  "Sandboxes that requests can go to.")};
+  }
+
+  // Who has just been given one will soon send it something.
+  void look_after_spare(const RoutePtr& before, const RoutePtr& now) {
+    if (shared.options.reach == nullptr) return;
+    const bool is_same = before && now && before->serial == now->serial;
+    const bool is_spare = now && now->is_spare;
+    if (before && before->is_spare && !(is_same && is_spare)) {
+      Dialled made = spares.take(*before);
+      if (is_same && made.state == DialState::connected)
+        ahead.put({.serial = now->serial, .port = kEnvdPort}, std::move(made));
+    }
+    if (is_spare) spares.keep(now);
   }
 
   // One for all who wait.
@@ -185,6 +209,7 @@ struct Gateway::State {
   Errands errands;
   Errands wakers;
   Ahead ahead;
+  Spares spares;
 };
 
 Gateway::Gateway(client::WatchCache& sandboxes, const client::WatchCache& pods,
@@ -236,6 +261,7 @@ void Gateway::stop(Duration grace) {
   state.errands.stop();
   state.wakers.stop();
   state.ahead.stop();
+  state.spares.stop();
   const std::lock_guard lock(state.lanes_mutex);
   state.lanes.clear();
 }
@@ -261,7 +287,9 @@ void Gateway::expect(const model::Key& key, std::uint16_t port) {
   const Shared& shared = state_->shared;
   if (shared.control_requests > std::max(shared.options.threads, 1U)) return;
   const RoutePtr route = state_->table.find(key.ns, key.name);
-  if (route && route->state == RouteState::running) state_->ahead.dial(route, port);
+  if (!route || route->state != RouteState::running) return;
+  if (port == kEnvdPort && state_->spares.has(*route)) return;
+  state_->ahead.dial(route, port);
 }
 
 std::optional<ActivityReport> Gateway::activity(const model::Key& key) const {

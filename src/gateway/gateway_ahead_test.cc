@@ -2,6 +2,8 @@
 #include <latch>
 
 #include "gateway/gateway_testing_internal.h"
+#include "gateway/target.h"
+#include "model/agent_sandbox.h"
 
 namespace hearth::gateway {
 namespace {
@@ -74,6 +76,122 @@ TEST(GatewayAhead, WhereMuchIsAskedNobodyConnectsAhead) {
   busy.gateway->expect(kKey, 8000);
   busy.gateway->stop();  // with what was begun
   EXPECT_EQ(busy.reach.dials(), 0);
+}
+
+// A member of a pool, as the watch would tell of it, and what becomes of it.
+class Spare {
+ public:
+  explicit Spare(House& house) : house_(house), sandbox_(house.make_sandbox({.labels = {}})) {
+    labels()[model::kPoolLabel] = "1234abcd";
+    model::make_object_at(sandbox_, {"spec", "podTemplate", "metadata",
+                                     "annotations"})[model::kDressAnnotation] = "base";
+  }
+
+  void become_ready() {
+    sandbox_.get_object()["status"] =
+        apiserver::json(R"({"conditions":[{"type":"Ready","status":"True"}]})");
+    tell();
+  }
+  void lose_dress() {
+    model::make_object_at(sandbox_, {"spec", "podTemplate", "metadata", "annotations"}).clear();
+  }
+  void become_somebodys() {
+    labels().erase(model::kPoolLabel);
+    labels()[model::kFrontLabel] = "e2b";
+    tell();
+  }
+  void go() { house_.gateway->forget(sandbox_); }
+
+  static std::string request_to() {
+    return request("POST /x", kEnvdPort,
+                   "Content-Length: 0\r\nX-Access-Token: envd-" + kId + "\r\n");
+  }
+
+ private:
+  model::JsonObject& labels() { return model::make_object_at(sandbox_, {"metadata", "labels"}); }
+  void tell() {
+    const auto version = http::parse_number(model::resource_version_of(sandbox_)).value() + 1000;
+    sandbox_.at("metadata").get_object()["resourceVersion"] = std::to_string(version);
+    house_.gateway->learn(sandbox_);
+  }
+
+  House& house_;
+  model::Json sandbox_;
+};
+
+TEST(GatewaySpares, WhoeverIsGivenOneFindsItConnected) {
+  House house;
+  Program program(echo);
+  house.reach.open(kEnvdPort, program.port());
+  Spare spare(house);
+  spare.become_ready();
+  const std::string one = "hearth_gateway_spare_connections 1\n";
+  House::comes_true([&] { return house.registry.render().find(one) != std::string::npos; });
+  house.gateway->expect(kKey, kEnvdPort);
+  spare.become_somebodys();
+  EXPECT_EQ(house.connect().ask(Spare::request_to()).head.status, 200U);
+  EXPECT_EQ(house.reach.dials(), 1);
+}
+
+TEST(GatewaySpares, NobodyConnectsToWhatIsNotReadyOrWearsNothing) {
+  House house;
+  Program program(echo);
+  house.reach.open(kEnvdPort, program.port());
+  Spare spare(house);
+  spare.lose_dress();
+  spare.become_ready();
+  spare.become_somebodys();
+  house.gateway->stop();  // with what was begun
+  EXPECT_EQ(house.reach.dials(), 0);
+}
+
+TEST(GatewaySpares, AreKeptForAsLongAsNobodyHasThem) {
+  std::latch other_closed{1};
+  std::latch spare_closed{1};
+  House house({.limits = {.idle_upstream = 1ms}});
+  Program other([&](Peer& peer) {
+    EXPECT_FALSE(peer.more());
+    other_closed.count_down();
+  });
+  Program program([&](Peer& peer) {
+    EXPECT_FALSE(peer.more());
+    spare_closed.count_down();
+  });
+  house.reach.open(kEnvdPort, program.port());
+  house.reach.open(8000, other.port());
+  Spare spare(house);
+  spare.become_ready();
+  House::comes_true([&] { return program.connections() == 1; });
+  house.gateway->expect(kKey, 8000);
+  other_closed.wait();
+  EXPECT_FALSE(spare_closed.try_wait());
+  spare.go();
+  spare_closed.wait();
+}
+
+TEST(GatewaySpares, AreMadeAnewBeforeTheSandboxLosesPatience) {
+  House house({.limits = {.spare_upstream = 1ms}});
+  Program program([&](Peer& peer) { EXPECT_FALSE(peer.more()); });
+  house.reach.open(kEnvdPort, program.port());
+  Spare spare(house);
+  spare.become_ready();
+  House::comes_true([&] { return program.connections() >= 3; });
+}
+
+TEST(GatewaySpares, OneThatTheSandboxClosedIsNotUsed) {
+  std::latch closed{1};
+  House house;
+  Program program([&](Peer& peer) {
+    if (closed.try_wait()) return echo(peer);
+    peer.close();
+    closed.count_down();
+  });
+  house.reach.open(kEnvdPort, program.port());
+  Spare spare(house);
+  spare.become_ready();
+  closed.wait();
+  spare.become_somebodys();
+  EXPECT_EQ(house.connect().ask(Spare::request_to()).head.status, 200U);
 }
 
 }  // namespace

@@ -265,6 +265,7 @@ void Lane::tick() {
   for_each_session([now](Session& session) { session.check_deadline(now); });
   upstreams_.sweep(now);
   shared_.ahead->sweep(limits().idle_upstream);
+  shared_.spares->sweep(limits().spare_upstream);
   if (access_lines_) access_lines_->hand_over();
 }
 

@@ -24,6 +24,7 @@
 #include "gateway/loop.h"
 #include "gateway/meter.h"
 #include "gateway/passage.h"
+#include "gateway/spares.h"
 #include "gateway/table.h"
 #include "gateway/upstreams.h"
 #include "http/head_view.h"
@@ -42,6 +43,7 @@ struct Shared {
   const Dialler* dialler = nullptr;
   Errands* errands = nullptr;  // connecting, signatures
   Ahead* ahead = nullptr;
+  Spares* spares = nullptr;
   // Has it woken, once for all who wait; they hear of it by Lane::after_wake.
   std::function<bool(const model::Key& key)> wake;
   std::shared_ptr<net::TlsContext> upstream_tls;

@@ -55,6 +55,9 @@ struct Limits {
   // Kept connections to sandboxes. Less than the five seconds after which common servers close
   // theirs: a request on its way then would be lost.
   Duration idle_upstream = std::chrono::seconds(4);
+  // Those to sandboxes that nobody has yet, until they are made anew. Our own guests close theirs
+  // after 640 s.
+  Duration spare_upstream = std::chrono::minutes(5);
   // For a sandbox to wake up, and for one that is on its way between two states.
   Duration wake = std::chrono::seconds(60);
   // For an id that nobody knows to become known: a watch may be a moment behind an answer.

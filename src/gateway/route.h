@@ -36,6 +36,7 @@ struct Route {
   std::string uid;
   std::uint64_t version = 0;  // resourceVersion
   bool is_e2b = false;
+  bool is_spare = false;  // made for E2B and ready, and nobody's yet
   RouteState state = RouteState::running;
   bool wakes = false;  // when somebody knocks
   Access access = Access::open;

@@ -63,6 +63,15 @@ std::string read_mask(std::string_view text) {
   return is_good ? std::string(text) : std::string();
 }
 
+// A member of a pool whose pods wear what E2B's sandboxes do.
+bool is_spare(const model::Json& sandbox) {
+  return !model::label_of(sandbox, model::kPoolLabel).empty() &&
+         !model::text_at(
+              sandbox, {"spec", "podTemplate", "metadata", "annotations", model::kDressAnnotation})
+              .empty() &&
+         model::is_condition_true(sandbox, "Ready");
+}
+
 std::string pod_name_of(const model::Json& sandbox) {
   const std::string_view said = model::annotation_of(sandbox, model::kPodNameAnnotation);
   return std::string(said.empty() ? model::name_of(sandbox) : said);
@@ -100,6 +109,7 @@ void read_route(const model::Json& sandbox, Route& route) {
   const bool has_front = !model::label_of(sandbox, model::kFrontLabel).empty();
   route.is_e2b = model::label_of(sandbox, model::kFrontLabel) == "e2b";
   route.state = state_of(sandbox);
+  route.is_spare = !has_front && route.state == RouteState::running && is_spare(sandbox);
   route.wakes = model::annotation_of(sandbox, model::kAutoResumeAnnotation) == "true";
   route.access = access_of(sandbox, has_front);
   const std::string_view traffic = model::annotation_of(sandbox, model::kTrafficAnnotation);
@@ -170,7 +180,8 @@ bool Table::put(const model::Json& sandbox) {
   RoutePtr before;
   if (!exchange(next, before)) return false;
   if (before) before->is_superseded = true;
-  const bool is_news = !before || before->serial != next->serial || before->is_e2b != next->is_e2b;
+  const bool is_news = !before || before->serial != next->serial ||
+                       before->is_e2b != next->is_e2b || before->is_spare != next->is_spare;
   if (is_news && options_.on_change) options_.on_change(before, next);
   return true;
 }

@@ -24,8 +24,9 @@ namespace hearth::gateway {
 struct TableOptions {
   std::function<std::string(const model::Key& sandbox)> envd_token;
   std::function<std::string(const model::Key& sandbox)> traffic_token;
-  // Told after a change that connections or waiting requests may care about: another state, or
-  // gone. Without the table's lock; on the thread that brought the news.
+  // Told after a change that connections or waiting requests may care about: another state,
+  // somebody's who was nobody's, or gone. Without the table's lock; on the thread that brought the
+  // news.
   std::function<void(const RoutePtr& before, const RoutePtr& now)> on_change;
   metrics::Gauge* entries = nullptr;  // how many there are; null: nobody counts
 };
