@@ -99,6 +99,9 @@ struct E2bEndpoint::State {
       return {.ns = holder->ns, .id = holder->id};
     };
     made.wake = [this](const model::Key& key) { api.wake(key); };
+    made.urgent = [this] {
+      return std::make_shared<reconcile::RightOfWay::Urgent>(parts.manager.right_of_way());
+    };
     made.registry = &parts.metrics;
     if (options.access_log) {
       access_log.emplace(gateway::AccessLogOptions{.file = std::move(*options.access_log),

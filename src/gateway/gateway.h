@@ -71,6 +71,10 @@ struct GatewayOptions {
   // exhausted are told to the client as such.
   std::function<void(const model::Key& key)> wake;
 
+  // What it returns is held while somebody waits for the first answer of a sandbox, a quarter of a
+  // second at most: for those who give way to that. Null: nobody does. Does not block.
+  std::function<std::shared_ptr<void>()> urgent;
+
   // For X-Sandbox-ID (sandbox-router). Empty: only clients on this machine are let in, unless
   // `router_open`.
   std::string router_token;

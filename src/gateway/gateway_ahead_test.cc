@@ -1,5 +1,7 @@
-// Connections that are made before the first request.
+// The first request to a sandbox: connections that are made before it, and who gives way to it.
+#include <atomic>
 #include <latch>
+#include <memory>
 
 #include "gateway/gateway_testing_internal.h"
 #include "gateway/target.h"
@@ -192,6 +194,61 @@ TEST(GatewaySpares, OneThatTheSandboxClosedIsNotUsed) {
   closed.wait();
   spare.become_somebodys();
   EXPECT_EQ(house.connect().ask(Spare::request_to()).head.status, 200U);
+}
+
+// How often somebody was urgent, and whether somebody is.
+class Bustle {
+ public:
+  std::function<std::shared_ptr<void>()> urgent() {
+    return [this] {
+      ++times_;
+      ++held_;
+      return std::shared_ptr<void>(this, [this](void*) { --held_; });
+    };
+  }
+  int times() const { return times_; }
+  bool is_urgent() const { return held_ > 0; }
+
+ private:
+  std::atomic<int> times_ = 0;
+  std::atomic<int> held_ = 0;
+};
+
+TEST(GatewayFirst, IsUrgentUntilItIsAnswered) {
+  Bustle bustle;
+  std::atomic<int> urgent_ones = 0;
+  House house({.urgent = bustle.urgent()});
+  Program program([&](Peer& peer) {
+    std::string body;
+    while (!peer.read_request(body).method.empty()) {
+      urgent_ones += bustle.is_urgent() ? 1 : 0;
+      peer.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    }
+  });
+  house.reach.open(8000, program.port());
+  house.make_sandbox();
+  Peer client = house.connect();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(client.ask(request("GET /")).head.status, 200U);
+    House::comes_true([&] { return !bustle.is_urgent(); });
+  }
+  EXPECT_EQ(bustle.times(), 1);
+  EXPECT_EQ(urgent_ones, 1);
+}
+
+TEST(GatewayFirst, IsNotUrgentForLong) {
+  Bustle bustle;
+  House house({.urgent = bustle.urgent()});
+  Program program([&](Peer& peer) {
+    std::string body;
+    peer.read_request(body);
+    EXPECT_TRUE(House::comes_true([&] { return !bustle.is_urgent(); }));
+    peer.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+  });
+  house.reach.open(8000, program.port());
+  house.make_sandbox();
+  EXPECT_EQ(house.connect().ask(request("PUT /large")).head.status, 200U);
+  EXPECT_EQ(bustle.times(), 1);
 }
 
 }  // namespace

@@ -119,6 +119,7 @@ void Session::set_deadline(Duration patience) {
 }
 
 void Session::check_deadline(std::int64_t now) {
+  urgent_.reset();  // an upload may take hours to be answered
   if (deadline_ == 0 || now < deadline_) return;
   deadline_ = 0;
   switch (phase_) {

@@ -138,6 +138,7 @@ class Session final : public EndpointOwner, public std::enable_shared_from_this<
   RoutePtr route_;
   std::optional<Question> question_;  // to the control plane
   Account account_;
+  std::shared_ptr<void> urgent_;  // GatewayOptions::urgent
   std::size_t head_size_ = 0;
   std::uint16_t port_ = 0;
   unsigned status_ = 0;

@@ -362,6 +362,7 @@ void Session::settle() {
   const Limits& limits = lane_.limits();
   const bool is_client_slow = !down_.ready().empty() || !overflow_down_.empty();
   if (is_counted_) touch();
+  if (has_response_) urgent_.reset();
   if (phase_ == Phase::tunnel) {
     up_.trim(false);
     down_.trim(false);

@@ -261,12 +261,15 @@ bool Session::count_in() {
     count_out();
     return false;
   }
+  const bool is_first = activity.last_milliseconds == 0;
+  if (is_first && lane_.shared().options.urgent) urgent_ = lane_.shared().options.urgent();
   touch();
   return true;
 }
 
 void Session::count_out() {
   if (!is_counted_) return;
+  urgent_.reset();
   touch();
   route_->activity->open.fetch_sub(1);
   is_counted_ = false;
