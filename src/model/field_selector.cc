@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -67,6 +68,10 @@ FieldSelector FieldSelector::parse(std::string_view text) {
     selector.terms_.push_back({std::string(term.substr(0, at)),
                                unescape(term.substr(at + (is_double ? 2 : 1))), is_equal});
   }
+  // Once more: "a==b" was sorted as it was written, and is "a=b".
+  std::ranges::sort(selector.terms_, {}, [](const Term& term) {
+    return std::tie(term.field, term.is_equal, term.value);
+  });
   return selector;
 }
 

@@ -105,6 +105,7 @@ TEST(FieldSelectorTest, ComparesFields) {
   EXPECT_EQ(FieldSelector::parse("metadata.name=x,a!=b").required_value("metadata.name"), "x");
   EXPECT_FALSE(FieldSelector::parse("metadata.name!=x").required_value("metadata.name"));
   EXPECT_EQ(FieldSelector::parse(R"(b!=\\,a=\=)").text(), R"(a=\=,b!=\\)");
+  EXPECT_EQ(FieldSelector::parse("a==b,a=?").text(), FieldSelector::parse("a=b,a=?").text());
 }
 
 TEST(FieldSelectorTest, RefusesInTheWordsOfKubernetes) {
