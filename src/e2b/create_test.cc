@@ -325,6 +325,24 @@ TEST(E2bCreates, WhatDoesNotBecomeReadyIsRemoved) {
   EXPECT_TRUE(world.client().list_all(client::kSandboxes, {}).items.empty());
 }
 
+TEST(E2bCreates, WhereThereIsNoRoomItIsSaid) {
+  Options options = quick_options();
+  options.start_patience = std::chrono::milliseconds(50);
+  World world(options);
+  world.node.fill_up();
+  // A 504 where the scheduler was too slow for that patience.
+  Answer answer;
+  EXPECT_TRUE(eventually([&] {
+    answer = world.ask("POST", "/v2/sandboxes", R"({"templateID":"base"})");
+    return answer.status != 504;
+  }));
+  EXPECT_EQ(answer.status, 503U);
+  EXPECT_EQ(answer.message(),
+            "there is no room for another sandbox: 0/1 nodes are available: 1 Insufficient "
+            "memory.");
+  EXPECT_TRUE(world.client().list_all(client::kSandboxes, {}).items.empty());
+}
+
 TEST(E2bCreates, WhatTheClusterRefusesIsToldAtOnce) {
   Options options = quick_options();
   options.start_patience = std::chrono::hours(1);

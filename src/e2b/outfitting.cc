@@ -60,6 +60,14 @@ bool is_refused(const Json& sandbox) {
   return says("\" is forbidden: ") || says("\" is invalid: ");
 }
 
+// What the scheduler says of a sandbox that no node has room for; empty for any other.
+std::string why_unplaced(const Core& core, const Object& sandbox) {
+  const Object pod = sandbox ? core.find_pod(*sandbox) : nullptr;
+  const Json* placed = pod ? model::find_condition(*pod, "PodScheduled") : nullptr;
+  if (placed == nullptr || model::text_at(*placed, {"reason"}) != "Unschedulable") return {};
+  return std::string(model::text_at(*placed, {"message"}));
+}
+
 }  // namespace
 
 std::string environment_secret_name(std::string_view id) {
@@ -145,9 +153,12 @@ Object wait_until_ready(Core& core, const Json& sandbox, Duration patience) {
   if (is_gone) refuse_unknown_sandbox(key.name);
   if (found && is_refused(**found))
     fail(Code::forbidden, "sandbox '{}' cannot start: {}", key.name, why_not_ready(*found));
-  if (!found)
-    fail(Code::timeout, "sandbox '{}' has not become ready: {}", key.name,
-         why_not_ready(core.sandboxes.find(key.ns, key.name)));
+  if (!found) {
+    const Object last = core.sandboxes.find(key.ns, key.name);
+    if (const std::string why = why_unplaced(core, last); !why.empty())
+      fail(Code::unavailable, "there is no room for another sandbox: {}", why);
+    fail(Code::timeout, "sandbox '{}' has not become ready: {}", key.name, why_not_ready(last));
+  }
   return *found;
 }
 

@@ -134,6 +134,8 @@ class FakeNode {
   // From now on new pods stay as they are, and nothing is frozen.
   void stop_working() { is_lazy_ = true; }
   void work_again() { is_lazy_ = false; }
+  // From now on there is no room for new pods, and the scheduler says so.
+  void fill_up() { is_full_ = true; }
   // The pod of this name stays as it is until restart_container(). Before it is there.
   void hold_back(std::string pod) {
     const std::lock_guard lock(mutex_);
@@ -154,6 +156,8 @@ class FakeNode {
                        {.propagation = {}, .uid = {}, .resource_version = {}, .grace_seconds = 0});
       } else if (is_held_back(pod)) {
         return;
+      } else if (is_full_ && model::text_at(pod, {"status", "phase"}) != "Running") {
+        refuse_room(pod);
       } else if (!is_lazy_ && model::text_at(pod, {"status", "phase"}) != "Running") {
         run(pod, std::string(model::uid_of(pod)));
       } else if (!is_lazy_) {
@@ -166,6 +170,14 @@ class FakeNode {
   bool is_held_back(const Json& pod) const {
     const std::lock_guard lock(mutex_);
     return model::name_of(pod) == held_back_;
+  }
+  void refuse_room(const Json& pod) {
+    if (model::find_condition(pod, "PodScheduled") != nullptr) return;
+    client_.patch(client::kPods, model::namespace_of(pod), model::name_of(pod),
+                  client::PatchKind::merge, json(R"({"status":{"conditions":[
+                      {"type":"PodScheduled","status":"False","reason":"Unschedulable",
+                       "message":"0/1 nodes are available: 1 Insufficient memory."}]}})"),
+                  {.subresource = "status"});
   }
   void run(const Json& pod, const std::string& container) {
     Json status = json(R"({"status":{"phase":"Running","podIP":"127.0.0.1",
@@ -196,6 +208,7 @@ class FakeNode {
   client::Client& client_;
   client::WatchCache pods_;
   std::atomic<bool> is_lazy_ = false;
+  std::atomic<bool> is_full_ = false;
   mutable std::mutex mutex_;  // guards held_back_
   std::string held_back_;
   int restarts_ = 0;
