@@ -68,6 +68,43 @@ class Async(unittest.IsolatedAsyncioTestCase):
         await again.files.write("go", "")
         self.assertEqual((await attached.wait()).stdout, "still\n")
 
+    async def test_input_as_a_stream(self):
+        box = await self.create()
+        handle = await box.commands.run("cat", background=True, stdin=True)
+        async with box.commands.stream_input(handle.pid) as stream:
+            await stream.send("1\n")
+            await stream.send(b"2\n")
+        await handle.close_stdin()
+        self.assertEqual((await handle.wait()).stdout, "1\n2\n")
+
+    async def test_a_caller_that_leaves(self):
+        """The command goes on without him."""
+        box = await self.create()
+        caller = asyncio.create_task(box.commands.run("sleep 600"))
+        async with asyncio.timeout(60):
+            while not (running := await box.commands.list()):
+                await asyncio.sleep(0.02)
+        caller.cancel()
+        with self.assertRaises(asyncio.CancelledError):
+            await caller
+        self.assertEqual([each.pid for each in await box.commands.list()], [running[0].pid])
+        self.assertTrue(await box.commands.kill(running[0].pid))
+
+    async def test_paused_while_a_folder_is_watched(self):
+        box = await self.create()
+        ended = asyncio.Event()
+        ends = []
+
+        def heard_the_end(error):
+            ends.append(error)
+            ended.set()
+
+        await box.files.watch_dir("/tmp", on_event=lambda event: None, on_exit=heard_the_end, timeout=0)
+        await box.pause()
+        async with asyncio.timeout(60):
+            await ended.wait()
+        self.assertIsInstance(ends[0], TimeoutException)
+
     async def test_killed_while_a_command_runs(self):
         box = await self.create()
         handle = await box.commands.run("sleep 60", background=True)
