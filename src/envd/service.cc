@@ -91,6 +91,7 @@ void drain(serve::Exchange& exchange) {
 
 Service::Service(guest::Core& core) : core_(core), processes_(core) {
   write_ids();
+  rehearse();
 }
 
 void Service::handle(serve::Exchange& exchange) {

@@ -20,10 +20,13 @@
 #include "linux/clone.h"
 
 namespace hearth::guest {
-namespace {
 
 // What the newborn reads and writes. It runs in our memory while the thread stands still
 // (CLONE_VFORK), so plain pointers do, and its failure is left here too.
+//
+// Made by who asks for it: the spawner's thread allocates nothing. Its first piece of memory would
+// come with an arena of its own, three system calls and as many page faults before the first
+// command of a sandbox.
 struct Birth {
   std::vector<char*> arguments;
   std::vector<char*> environment;
@@ -34,8 +37,11 @@ struct Birth {
   int error = 0;
 };
 
+namespace {
+
 std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 2);  // one more for a shell, see execute()
   for (std::string& text : texts) pointers.push_back(text.data());
   pointers.push_back(nullptr);
   return pointers;
@@ -59,6 +65,16 @@ std::vector<std::string> candidates_for(const SpawnPlan& plan) {
     if (end == std::string_view::npos) return candidates;
     rest.remove_prefix(end + 1);
   }
+}
+
+std::unique_ptr<Birth> make_birth(SpawnPlan& plan, const std::vector<linux::Fd>& stdio) {
+  auto birth = std::make_unique<Birth>();
+  birth->arguments = pointers_to(plan.command);
+  birth->environment = pointers_to(plan.environment);
+  birth->candidates = candidates_for(plan);
+  birth->plan = &plan;
+  for (std::size_t i = 0; i < birth->stdio.size(); ++i) birth->stdio[i] = stdio[i].get();
+  return birth;
 }
 
 bool move_stdio(Birth& birth) {
@@ -228,6 +244,7 @@ void Spawner::begin(SpawnPlan plan, std::vector<linux::Fd> stdio, bool tell) {
   busy_ = true;
   plan_ = std::move(plan);
   stdio_ = std::move(stdio);
+  birth_ = make_birth(plan_, stdio_);
   set_phase(Phase::asked);
 }
 
@@ -253,24 +270,17 @@ void Spawner::set_cpus(const std::vector<std::uint32_t>& cpus) const {
 }
 
 SpawnResult Spawner::spawn() {
-  Birth birth;
-  birth.arguments = pointers_to(plan_.command);
-  birth.environment = pointers_to(plan_.environment);
-  birth.candidates = candidates_for(plan_);
-  birth.plan = &plan_;
-  for (std::size_t i = 0; i < birth.stdio.size(); ++i) birth.stdio[i] = stdio_[i].get();
-
   alignas(16) static std::array<std::byte, std::size_t{64} << 10> stack;
   static_assert(sizeof(newborn_) == sizeof(pid_t) && std::atomic<pid_t>::is_always_lock_free);
   const long pid = linux::clone_and_stand_still({.namespaces = place_.cgroup ? CLONE_NEWCGROUP : 0U,
                                                  .cgroup_fd = place_.cgroup.get(),
                                                  .run = be_born,
-                                                 .argument = &birth,
+                                                 .argument = birth_.get(),
                                                  .newborn = reinterpret_cast<pid_t*>(&newborn_)},
                                                 stack);
   if (pid < 0) return {.pid = 0, .failed = SpawnStep::process, .error = static_cast<int>(-pid)};
   // A newborn that failed is reaped with all the others.
-  return {.pid = static_cast<pid_t>(pid), .failed = birth.failed, .error = birth.error};
+  return {.pid = static_cast<pid_t>(pid), .failed = birth_->failed, .error = birth_->error};
 }
 
 }  // namespace hearth::guest

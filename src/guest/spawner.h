@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -64,6 +65,8 @@ struct SpawnPlace {
   std::vector<linux::Fd> join_files;  // of v1 cgroups, see linux::Cgroup
   linux::Fd cgroup;                   // v2 folder to be born into, or none
 };
+
+struct Birth;
 
 class Spawner {
  public:
@@ -117,6 +120,7 @@ class Spawner {
   std::atomic<Phase> phase_ = Phase::starting;
   SpawnPlan plan_;
   std::vector<linux::Fd> stdio_;
+  std::unique_ptr<Birth> birth_;  // made of these two
   SpawnResult result_;
   std::atomic<bool> tell_ = false;
   std::atomic<pid_t> newborn_ = 0;
