@@ -40,6 +40,18 @@ void Ahead::put(UpstreamKey key, Dialled dialled) {
   });
 }
 
+void Ahead::drop(UpstreamKey key) {
+  if (count_ == 0) return;
+  Dialled made;  // closed without the lock
+  entries_.with([&](Entries& entries) {
+    const auto at = entries.find(key.number());
+    if (at == entries.end() || !at->second.is_made) return;
+    made = std::move(at->second.dialled);
+    entries.erase(at);
+    count_ = entries.size();
+  });
+}
+
 void Ahead::arrive(std::uint64_t number, Dialled dialled) {
   const Arrival arrival = entries_.with([&](Entries& entries) -> Arrival {
     const auto at = entries.find(number);

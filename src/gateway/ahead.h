@@ -33,6 +33,8 @@ class Ahead {
   void dial(const RoutePtr& route, std::uint16_t port);
   // One that is made already, for whoever comes soon.
   void put(UpstreamKey key, Dialled dialled);
+  // Closes it, if it is made: a socket of a sandbox that is gone keeps its network alive.
+  void drop(UpstreamKey key);
   // Takes it: into `made`, or as soon as it is there, from another thread, by `arrival`.
   Found take(UpstreamKey key, Dialled& made, Arrival arrival);
   // Closes those that were made so long ago.

@@ -135,7 +135,7 @@ struct Gateway::State {
         .traffic_token = options.traffic_token,
         .on_change =
             [this](const RoutePtr& before, const RoutePtr& now) {
-              look_after_spare(before, now);
+              look_after_first(before, now);
               if (before && now && before->serial == now->serial && before->is_e2b == now->is_e2b)
                 return;
               const std::lock_guard lock(lanes_mutex);
@@ -147,10 +147,11 @@ struct Gateway::State {
                                                   "Sandboxes that requests can go to.")};
   }
 
-  // Who has just been given one will soon send it something.
-  void look_after_spare(const RoutePtr& before, const RoutePtr& now) {
-    if (shared.options.reach == nullptr) return;
+  // The connection for its first request. Who has just been given one will soon send it something.
+  void look_after_first(const RoutePtr& before, const RoutePtr& now) {
     const bool is_same = before && now && before->serial == now->serial;
+    if (before && !is_same) ahead.drop({.serial = before->serial, .port = kEnvdPort});
+    if (shared.options.reach == nullptr) return;
     const bool is_spare = now && now->is_spare;
     if (before && before->is_spare && !(is_same && is_spare)) {
       Dialled made = spares.take(*before);

@@ -171,6 +171,23 @@ TEST(GatewaySpares, AreKeptForAsLongAsNobodyHasThem) {
   spare_closed.wait();
 }
 
+TEST(GatewaySpares, GoWithASandboxThatNobodyAskedForAnything) {
+  std::latch closed{1};
+  House house({.limits = {.idle_upstream = 1h}});
+  Program program([&](Peer& peer) {
+    EXPECT_FALSE(peer.more());
+    closed.count_down();
+  });
+  house.reach.open(kEnvdPort, program.port());
+  Spare spare(house);
+  spare.become_ready();
+  const std::string one = "hearth_gateway_spare_connections 1\n";
+  House::comes_true([&] { return house.registry.render().find(one) != std::string::npos; });
+  spare.become_somebodys();
+  spare.go();
+  EXPECT_TRUE(House::comes_true([&] { return closed.try_wait(); }));
+}
+
 TEST(GatewaySpares, AreMadeAnewBeforeTheSandboxLosesPatience) {
   House house({.limits = {.spare_upstream = 1ms}});
   Program program([&](Peer& peer) { EXPECT_FALSE(peer.more()); });
