@@ -2,7 +2,6 @@
 
 #include <poll.h>
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -11,11 +10,8 @@
 
 namespace hearth::gateway {
 
-void Spares::count(const Entries& entries) const {
-  if (made_ == nullptr) return;
-  made_->set(static_cast<double>(std::ranges::count_if(entries, [](const auto& each) {
-    return each.second.dialled.state == DialState::connected;
-  })));
+void Spares::count(int change) const {
+  if (made_ != nullptr) made_->add(change);
 }
 
 void Spares::keep(const RoutePtr& route) {
@@ -37,7 +33,7 @@ void Spares::dial(const RoutePtr& route) {
       }
       at->second.since = std::chrono::steady_clock::now();
       at->second.dialled = std::move(dialled);
-      count(entries);
+      count(1);
     });
   });
   if (!is_begun) take(*route);
@@ -56,7 +52,7 @@ Dialled Spares::take(const Route& route) {
     if (at == entries.end()) return {};
     Dialled taken = std::move(at->second.dialled);
     entries.erase(at);
-    count(entries);
+    if (taken.state == DialState::connected) count(-1);
     return taken;
   });
 }
@@ -87,7 +83,7 @@ void Spares::sweep(Duration age) {
         entries.erase(entry.route->serial);
       }
     }
-    if (!closed.empty()) count(entries);
+    count(-static_cast<int>(closed.size()));
   });
   for (const RoutePtr& route : old) dial(route);
 }

@@ -48,7 +48,7 @@ class Spares {
   using Entries = std::unordered_map<std::uint64_t, Entry>;  // by Route::serial
 
   void dial(const RoutePtr& route);
-  void count(const Entries& entries) const;
+  void count(int change) const;
 
   const Dialler& dialler_;
   metrics::Gauge* const made_;
