@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/thread_name.h"
 
 namespace hearth::serve {
 namespace {
@@ -23,9 +24,6 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 
 // Handlers keep what is large on the heap; the rest of this is never touched.
 constexpr std::size_t kStackBytes = std::size_t{256} << 10;
-
-// How long a thread waits for work before it looks whether it is still needed.
-constexpr int kWaitMilliseconds = 20'000;
 
 // What an event is about: an entrance's place, the stop bell, or a connection's id.
 constexpr std::uint64_t kStop = 0xFFFF;
@@ -105,6 +103,7 @@ class Server::State {
   }
 
   void work() {
+    name_thread("serve");
     // Signals are others' business; a peer that left is an error of write(2) and no signal.
     sigset_t all;
     sigfillset(&all);
@@ -124,9 +123,9 @@ class Server::State {
   std::optional<std::uint64_t> wait() {
     while (true) {
       epoll_event event{};
-      const int count = ::epoll_wait(epoll_.get(), &event, 1, kWaitMilliseconds);
+      const int count = ::epoll_wait(epoll_.get(), &event, 1, wait_milliseconds_);
       const std::lock_guard lock(mutex_);
-      if (stopping_ || (count == 0 && waiting_ > 1)) {
+      if (stopping_ || (count == 0 && waiting_ > needed_waiters())) {
         --waiting_;
         return std::nullopt;
       }
@@ -140,14 +139,17 @@ class Server::State {
     }
   }
 
+  // Whoever came in will ask for something, and shall not wait for a thread to be made then: one
+  // takes it, and the other stays for the next. With the lock held.
+  std::size_t needed_waiters() const { return connections_.empty() ? 1 : 2; }
+
   void let_in(const Entrance& entrance) {
     try {
       accept_from(entrance);
     } catch (const Error&) {  // of one who is gone again
     }
     const std::lock_guard lock(mutex_);
-    // Whoever came in will ask for something, and shall not wait for a thread to be made then.
-    if (waiting_ < 2 && threads_ < options_.threads) start_thread();
+    if (waiting_ < needed_waiters() && threads_ < options_.threads) start_thread();
   }
 
   void accept_from(const Entrance& entrance) {
@@ -252,6 +254,8 @@ class Server::State {
 
   const std::vector<Entrance> entrances_;
   const ServerOptions options_;
+  const int wait_milliseconds_ =
+      static_cast<int>(options_.thread_patience / std::chrono::milliseconds(1));
   linux::Fd epoll_;
   linux::Fd bell_;
 

@@ -29,6 +29,8 @@ struct ServerOptions {
   std::size_t threads = 1024;      // at once: streams hold one each
   std::size_t connections = 2048;  // beyond that the one that is idle for longest is closed
   Patience patience;
+  // How long a thread waits for work before it looks whether it is still needed.
+  Duration thread_patience = std::chrono::seconds(20);
 };
 
 class Server {

@@ -5,12 +5,14 @@
 
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <latch>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "serve/testing.h"
 
@@ -51,6 +53,36 @@ TEST_F(Serve, AnswersManyRequestsOnOneConnection) {
     EXPECT_EQ(response.status, 200U);
     EXPECT_EQ(response.body, "POST /a?b=c hello");
   }
+}
+
+// Of servers, by their name.
+int count_threads() {
+  int count = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::getline(std::ifstream(task.path() / "comm"), name);
+    if (name == "serve") ++count;
+  }
+  return count;
+}
+
+void wait_for_threads(int count) {
+  const Deadline deadline = Deadline::after(1min);
+  while (count_threads() != count && !deadline.passed()) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(count_threads(), count);
+}
+
+// A warm sandbox has a connection for hours before its first request comes on it.
+TEST_F(Serve, AThreadMoreWaitsAsLongAsSomebodyIsConnected) {
+  wait_for_threads(0);  // those of other tests
+  constexpr auto kPatience = 5ms;
+  TestClient client = start(echo, {.thread_patience = kPatience});
+  wait_for_threads(2);
+  std::this_thread::sleep_for(20 * kPatience);
+  EXPECT_EQ(count_threads(), 2);
+  EXPECT_EQ(client.ask({.method = "GET", .target = "/"}).status, 200U);
+  client.close();
+  wait_for_threads(1);
 }
 
 TEST_F(Serve, AnswersPipelinedRequestsInOrder) {
