@@ -21,7 +21,9 @@ class PacedClient final : public PassingClient {
   const Duration between_;
   const Duration credit_;  // how far behind the next turn may lie
   std::mutex mutex_;       // guards next_
-  std::chrono::steady_clock::time_point next_;
+  // At first in the endless past: the clock's zero is the machine's start, which may have been a
+  // moment ago.
+  std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::time_point::min();
 };
 
 }  // namespace hearth::client

@@ -30,5 +30,12 @@ TEST(PacedClient, UpToTheBurstNobodyWaits) {
   EXPECT_LT(time_of(client, 20), 10s);
 }
 
+// Whenever the machine was started: this credit is older than any.
+TEST(PacedClient, ABurstMayBeWorthMoreTimeThanTheMachineIsUp) {
+  SilentClient inner;
+  PacedClient client(inner, 1e-6, 20);
+  EXPECT_LT(time_of(client, 20), 10s);
+}
+
 }  // namespace
 }  // namespace hearth::client
