@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "bench/echo_server.h"
+#include "bench/small_server.h"
 
 namespace hearth::bench {
 namespace {
@@ -39,7 +39,7 @@ TEST(FindAnswerTest, RefusesWhatIsNoSuccess) {
 
 // A server on a thread of its own: it never ends, so that it lives as long as the test's program.
 std::uint16_t serve(unsigned status, std::size_t bytes) {
-  auto* server = new EchoServer(status, bytes);
+  auto* server = new SmallServer(SmallServer::echo(status, bytes));
   const std::uint16_t port = server->port();
   std::thread([server] { server->serve(); }).detach();
   return port;

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "bench/e2b_proxy.h"
 #include "bench/e2b_subjects.h"
+#include "bench/goals.h"
 #include "bench/interleave.h"
 #include "bench/machine.h"
 #include "bench/page.h"
@@ -22,10 +23,11 @@ struct CaseNames {
   const char* name;
   const char* subjects;
 };
-constexpr std::array<CaseNames, 6> kCases = {
+constexpr std::array<CaseNames, 7> kCases = {
     {{.name = "create_burst", .subjects = "hearth echo"},
      {.name = "create_gap", .subjects = "hearth echo"},
-     {.name = "create_first_exec", .subjects = "hearth crun js_sdk py_sdk"},
+     {.name = "create_first_exec", .subjects = "hearth crun floor js_sdk py_sdk"},
+     {.name = "create_first_exec_gap", .subjects = "hearth crun floor js_sdk py_sdk"},
      {.name = "create_exec_burst", .subjects = "hearth crun js_sdk py_sdk"},
      {.name = "proxy", .subjects = "hearth nginx"},
      {.name = "proxy_per_core", .subjects = "hearth nginx"}}};
@@ -57,7 +59,11 @@ class E2bPage {
   Results run();
 
  private:
-  bool wants(std::string_view name) const { return options_.only.empty() || options_.only == name; }
+  // A case that is asked for brings its variant with gaps.
+  bool wants(std::string_view name) const {
+    return options_.only.empty() || name == options_.only ||
+           name == options_.only + std::string(kGapSuffix);
+  }
   // Those of the creates, or those that go on to a command.
   void measure_creates();
   void measure_first_execs();
@@ -142,15 +148,21 @@ void E2bPage::measure_creates() {
 
 void E2bPage::measure_first_execs() {
   std::vector<Entrant> entrants;
-  enter(entrants, "hearth",
-        [&] { return std::make_unique<RawFirstExecs>(*engine_, extent_.burst); });
+  auto ours = std::make_unique<RawFirstExecs>(*engine_, extent_.burst);
+  ours->start(1);
+  ours->clear();
+  const std::size_t bytes = ours->answer_bytes();
+  entrants.push_back({.subject = "hearth", .starts = std::move(ours)});
   enter(entrants, "crun", [&] {
     workshop_ = std::make_unique<Workshop>(Workshop::Engines::none);
     return std::make_unique<CommandStarts>(make_crun(*workshop_));
   });
   enter(entrants, "js_sdk", [&] { return make_js_sdk(*engine_); });
   enter(entrants, "py_sdk", [&] { return make_py_sdk(*engine_); });
+  enter(entrants, "floor", [&] { return std::make_unique<FloorStarts>(engine_->key(), bytes); });
   measure("create_first_exec", entrants, 1, one_by_one({}));
+  measure("create_first_exec_gap", entrants, 1, one_by_one(kGap));
+  std::erase_if(entrants, [](const Entrant& each) { return each.subject == "floor"; });
   measure("create_exec_burst", entrants, extent_.burst, burst());
 }
 
@@ -164,15 +176,19 @@ Results E2bPage::run() {
       "  create_gap               the same one by one, each after 20 ms of nothing\n"
       "  create_first_exec        create, then the first byte that a command writes; crun: 'run'\n"
       "                           until that byte; js_sdk, py_sdk: Sandbox.create and\n"
-      "                           commands.run of E2B's own packages; one by one\n"
-      "  create_exec_burst        the same, 100 at once\n"
+      "                           commands.run of E2B's own packages; one by one. floor is a\n"
+      "                           server that does nothing for the two requests but to write\n"
+      "                           4 KiB to the disk and to start the program, without any walls\n"
+      "  create_first_exec_gap    the same, each after 20 ms of nothing\n"
+      "  create_exec_burst        the same without gaps, 100 at once\n"
       "  proxy                    GET of 1 KiB through our gateway and through nginx, one thread\n"
       "                           each, to the same server, 32 clients at once\n"
       "  proxy_per_core           the same requests, for each second of processor time that the\n"
       "                           proxy itself has taken\n\n",
       stdout);
   const bool creates = wants("create_burst") || wants("create_gap");
-  const bool execs = wants("create_first_exec") || wants("create_exec_burst");
+  const bool execs =
+      wants("create_first_exec") || wants("create_first_exec_gap") || wants("create_exec_burst");
   if (creates || execs) {
     try {
       engine_ = std::make_unique<E2bEngine>();

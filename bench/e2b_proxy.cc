@@ -14,10 +14,10 @@
 #include "base/id.h"
 #include "bench/crowd.h"
 #include "bench/e2b_subjects.h"
-#include "bench/echo_server.h"
 #include "bench/entry.h"
 #include "bench/interleave.h"
 #include "bench/proxy_gateway.h"
+#include "bench/small_server.h"
 #include "bench/statistics.h"
 #include "bench/surface_client.h"
 
@@ -84,7 +84,7 @@ http {{
 
 // A port that nobody had a moment ago: nginx cannot be told to take any.
 std::uint16_t free_port() {
-  return EchoServer(200, 0).port();
+  return SmallServer(SmallServer::echo(200, 0)).port();
 }
 
 class Nginx {

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <filesystem>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -43,7 +44,7 @@ std::string_view text_in(std::string_view json, std::string_view name) {
   return json.substr(begin, json.find('"', begin) - begin);
 }
 
-std::string first_command(std::string_view created) {
+std::string first_command(std::string_view id, std::string_view token) {
   constexpr std::string_view kMessage = R"({"process":{"cmd":"/noop","cwd":"/"},"stdin":false})";
   std::string envelope(5, '\0');
   envelope[4] = static_cast<char>(kMessage.size());
@@ -51,9 +52,10 @@ std::string first_command(std::string_view created) {
       "POST /process.Process/Start HTTP/1.1\r\nHost: 127.0.0.1\r\nE2b-Sandbox-Id: {}\r\n"
       "E2b-Sandbox-Port: 49983\r\nX-Access-Token: {}\r\nContent-Type: application/connect+json\r\n"
       "Connect-Protocol-Version: 1\r\nContent-Length: {}\r\n\r\n{}{}",
-      text_in(created, "sandboxID"), text_in(created, "envdAccessToken"),
-      envelope.size() + kMessage.size(), envelope, kMessage);
+      id, token, envelope.size() + kMessage.size(), envelope, kMessage);
 }
+
+constexpr std::string_view kFirstOutput = "\"stdout\"";
 
 std::string own_program(const char* name) {
   return std::filesystem::canonical("/proc/self/exe").parent_path() / name;
@@ -172,8 +174,11 @@ std::vector<double> RawFirstExecs::start(unsigned count) {
         if (body.empty()) return Exchange{.request = creates_.request_};
         if (runs[index]) return {};
         runs[index] = true;
+        creates_.answer_bytes_ = body.size();
         creates_.made_.emplace_back(text_in(body, "sandboxID"));
-        return Exchange{.request = first_command(body), .stop_at = "\"stdout\""};
+        return Exchange{
+            .request = first_command(creates_.made_.back(), text_in(body, "envdAccessToken")),
+            .stop_at = kFirstOutput};
       });
 }
 
@@ -186,6 +191,22 @@ std::vector<double> EchoStarts::start(unsigned count) {
   return crowd_.talk(count, [&](unsigned, std::string_view body) -> std::optional<Exchange> {
     if (body.empty()) return Exchange{.request = request_};
     return {};
+  });
+}
+
+FloorStarts::FloorStarts(const std::string& key, std::size_t answer_bytes)
+    : server_({"floor", std::to_string(answer_bytes), own_program("bench-noop")}),
+      crowd_(server_.port(), 1),
+      create_(RawCreates::request(key)),
+      // As long as those of a real one.
+      command_(first_command(std::string(21, 'i'), std::string(64, 't'))) {}
+
+std::vector<double> FloorStarts::start(unsigned count) {
+  bool runs = false;
+  return crowd_.talk(count, [&](unsigned, std::string_view body) -> std::optional<Exchange> {
+    if (body.empty()) return Exchange{.request = create_};
+    if (std::exchange(runs, true)) return {};
+    return Exchange{.request = command_, .stop_at = kFirstOutput};
   });
 }
 

@@ -91,6 +91,7 @@ class RawFirstExecs final : public Starts {
 
   std::vector<double> start(unsigned count) override;
   void clear() override { creates_.clear(); }
+  std::size_t answer_bytes() const { return creates_.answer_bytes(); }
 
  private:
   RawCreates creates_;
@@ -107,6 +108,20 @@ class EchoStarts final : public Starts {
   ServerProcess server_;
   Crowd crowd_;
   std::string request_;
+};
+
+// Create and first command at their least (floor.h), one by one: one thread serves it.
+class FloorStarts final : public Starts {
+ public:
+  FloorStarts(const std::string& key, std::size_t answer_bytes);
+
+  std::vector<double> start(unsigned count) override;
+
+ private:
+  ServerProcess server_;
+  Crowd crowd_;
+  std::string create_;
+  std::string command_;
 };
 
 // Commands that make a container and run the program in it, until its first output.

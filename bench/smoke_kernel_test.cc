@@ -157,7 +157,7 @@ TEST_F(BenchSmokeTest, CreatesThroughE2bBesideWhatElseThereIs) {
   const std::string output = run_bench(folder_, {"e2b", "--rounds", "2", "--json", json_path});
 
   const std::string list = run_bench(folder_, {"--list"});
-  EXPECT_EQ(check_rows(list, "e2b", read_text(json_path), output), 16) << output;
+  EXPECT_EQ(check_rows(list, "e2b", read_text(json_path), output), 22) << output;
   EXPECT_EQ(find_traces(), traces);
 }
 

@@ -1,4 +1,4 @@
-#include "bench/echo_server.h"
+#include "bench/small_server.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -7,6 +7,7 @@
 
 #include <array>
 #include <charconv>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -35,10 +36,19 @@ void watch(int epoll_fd, int fd) {
 
 }  // namespace
 
-EchoServer::EchoServer(unsigned status, std::size_t body_bytes)
-    : answer_(fmt::format(
-          "HTTP/1.1 {} OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}",
-          status, body_bytes, std::string(body_bytes, 'x'))),
+std::string answer_text(unsigned status, std::string_view body) {
+  return fmt::format(
+      "HTTP/1.1 {} OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}", status,
+      body.size(), body);
+}
+
+SmallServer::Answer SmallServer::echo(unsigned status, std::size_t body_bytes) {
+  return [answer = answer_text(status, std::string(body_bytes, 'x'))](
+             std::string_view) -> std::string_view { return answer; };
+}
+
+SmallServer::SmallServer(Answer answer)
+    : answer_(std::move(answer)),
       listening_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
   sockaddr_in address{};
@@ -51,7 +61,7 @@ EchoServer::EchoServer(unsigned status, std::size_t body_bytes)
   watch(epoll_.get(), listening_.get());
 }
 
-std::uint16_t EchoServer::port() const {
+std::uint16_t SmallServer::port() const {
   sockaddr_in address{};
   socklen_t size = sizeof address;
   if (::getsockname(listening_.get(), reinterpret_cast<sockaddr*>(&address), &size) < 0)
@@ -59,7 +69,7 @@ std::uint16_t EchoServer::port() const {
   return ntohs(address.sin_port);
 }
 
-void EchoServer::accept() {
+void SmallServer::accept() {
   linux::Fd socket(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket) return;
   const int yes = 1;
@@ -70,7 +80,7 @@ void EchoServer::accept() {
   connections_[index] = {.socket = std::move(socket), .request = {}};
 }
 
-void EchoServer::answer(int connection_fd) {
+void SmallServer::talk(int connection_fd) {
   Connection& connection = connections_[static_cast<std::size_t>(connection_fd)];
   std::array<char, 16384> piece;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
   const ssize_t got = ::recv(connection_fd, piece.data(), piece.size(), 0);
@@ -81,13 +91,14 @@ void EchoServer::answer(int connection_fd) {
   }
   connection.request.append(piece.data(), static_cast<std::size_t>(got));
   while (const std::size_t size = request_size(connection.request)) {
+    const std::string_view answer = answer_(std::string_view(connection.request).substr(0, size));
     connection.request.erase(0, size);
     // An answer always fits into an empty socket buffer, and nobody here asks ahead.
-    if (::send(connection_fd, answer_.data(), answer_.size(), MSG_NOSIGNAL) < 0) connection = {};
+    if (::send(connection_fd, answer.data(), answer.size(), MSG_NOSIGNAL) < 0) connection = {};
   }
 }
 
-void EchoServer::serve() {
+void SmallServer::serve() {
   std::array<epoll_event, 128> events;  // NOLINT(cppcoreguidelines-pro-type-member-init)
   while (true) {
     const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), -1);
@@ -97,7 +108,7 @@ void EchoServer::serve() {
       if (fd == listening_.get()) {
         accept();
       } else {
-        answer(fd);
+        talk(fd);
       }
     }
   }
