@@ -189,6 +189,8 @@ void wake(Core& core, const model::Key& key) {
   const Census::Place place = core.census.admit(key.ns, limits.sandboxes);
   // Another process may be about to pause it.
   const Object paused = wait_for_state(core, *sandbox, State::paused, core.options.pause_patience);
+  // Whoever let its memory go has to say himself when it is to start anew: any scan of ports would.
+  if (controllers::is_suspended(*paused)) refuse_unknown_sandbox(key.name);
   const std::int64_t seconds = std::min(timeout_of(*paused), limits.lifetime_seconds);
   resume(core, *paused, seconds, Keeps::memory);
 }

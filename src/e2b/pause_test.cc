@@ -213,6 +213,10 @@ TEST_F(E2bPauses, WakeWhenSomebodyKnocks) {
   };
   EXPECT_EQ(code_of({"default", sleeper}), Code::forbidden);
   EXPECT_EQ(code_of({"default", "i0"}), Code::not_found);
+  ASSERT_EQ(post(id, "pause", R"({"memory":false})"), 204U);
+  EXPECT_EQ(code_of(key), Code::not_found) << "it would start anew";
+  EXPECT_EQ(state(id), "paused");
+  EXPECT_EQ(post(id, "connect", R"({"timeout":60})"), 201U) << last.message();
 }
 
 TEST_F(E2bPauses, AContainerThatBeganAnewGetsItsOutfitAgain) {
