@@ -6,6 +6,8 @@
 #include "base/base64.h"
 #include "base/time_text.h"
 #include "e2b/answers.h"
+#include "e2b/words.h"
+#include "model/meta.h"
 
 namespace hearth::e2b {
 namespace {
@@ -14,8 +16,14 @@ constexpr std::size_t kMostEntries = 100;
 constexpr std::size_t kMostTokenBytes = 1024;
 constexpr std::string_view kBetween = "__";
 
+// Several snapshots may be made within a second, and clients take the first of a list for the last.
+Time made_at(const Json& object) {
+  const auto said = parse_rfc3339(model::annotation_of(object, kMadeAnnotation));
+  return said ? *said : model::created_at(object).value_or(Time());
+}
+
 PageMark mark_of(const Json& object) {
-  return {model::created_at(object).value_or(Time()), model::key_of(object).text()};
+  return {made_at(object), model::key_of(object).text()};
 }
 
 bool comes_before(const PageMark& left, const PageMark& right) {

@@ -58,6 +58,7 @@ Json snapshot_of(const Core& core, const Call& call, const KeptFiles& kept) {
         spec.get_object()[field] = *value;
     annotations = controllers::access_rules_of(*made_from);
   }
+  annotations[kMadeAnnotation] = time_text(core.now());
   return JsonObject{
       {"apiVersion", client::kSandboxTemplates.api_version()},
       {"kind", "SandboxTemplate"},
@@ -86,9 +87,10 @@ http::Response create(Core& core, KeptImages& images, const Call& call) {
     refuse(429, "your team has {} snapshots, which is the most; delete one", kMostSnapshots);
   const KeptFiles kept = keep_files(core, images, call);
   Json wanted = snapshot_of(core, call, kept);
-  if (!names.empty())
-    model::make_object_at(wanted, {"metadata", "annotations"})[kTemplateNamesAnnotation] =
-        names.front();
+  if (names.empty()) return answer_json(201, snapshot_answer(create_template(core, wanted)));
+  model::make_object_at(wanted, {"metadata", "annotations"})[kTemplateNamesAnnotation] =
+      names.front();
+  const auto turn = take_turn_at_names(core, ns);
   const Json made = create_template(core, wanted);
   take_names(core, ns, names, model::name_of(made));
   return answer_json(201, snapshot_answer(made));

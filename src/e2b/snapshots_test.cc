@@ -113,6 +113,27 @@ TEST(E2bSnapshots, HaveNamesThatMove) {
   EXPECT_EQ(snapshot_ids(world.ask("GET", "/snapshots?name=mine:default")).size(), 1U);
 }
 
+TEST(E2bSnapshots, HaveNamesThatManyMoveAtOnce) {
+  World world;
+  for (int i = 0; i < 2; ++i) {
+    const std::string body = R"({"name":"mine:v)" + std::to_string(i) + "\"}";
+    ASSERT_EQ(world.ask("POST", "/sandboxes/" + world.create() + "/snapshots", body).status, 201U);
+  }
+  const auto move = [&](int target, const std::string& tag) {
+    const std::string body =
+        R"({"target":"mine:v)" + std::to_string(target) + R"(","tags":[")" + tag + "\"]}";
+    EXPECT_EQ(world.ask("POST", "/templates/tags", body).status, 201U);
+  };
+  for (int round = 0; round < 20; ++round) {
+    const std::string tag = "t" + std::to_string(round);
+    {
+      std::vector<std::jthread> all;
+      for (int i = 0; i < 4; ++i) all.emplace_back([&, i] { move(i % 2, tag); });
+    }
+    EXPECT_EQ(snapshot_ids(world.ask("GET", "/snapshots?name=mine:" + tag)).size(), 1U) << tag;
+  }
+}
+
 TEST(E2bSnapshots, RefuseBadNames) {
   World world;
   const std::string id = world.create();
@@ -152,6 +173,22 @@ TEST(E2bSnapshots, AreListedPageByPage) {
   for (const char* bad :
        {"limit=0", "limit=101", "limit=x", "nextToken=x", "sandboxID=A-B", "name=%20"})
     EXPECT_EQ(world.ask("GET", std::string("/snapshots?") + bad).status, 400U) << bad;
+}
+
+TEST(E2bSnapshots, AreListedTheNewestFirst) {
+  World world;
+  const std::string id = world.create();
+  std::vector<std::string> made;
+  for (int i = 0; i < 8; ++i) {
+    made.push_back(world.ask("POST", "/sandboxes/" + id + "/snapshots").text("snapshotID"));
+    world.clock.advance(std::chrono::milliseconds(1));
+  }
+  std::ranges::reverse(made);
+  EXPECT_EQ(snapshot_ids(world.ask("GET", "/snapshots")), made);
+  const Answer page = world.ask("GET", "/snapshots?limit=5");
+  const std::string next(page.headers.value("X-Next-Token"));
+  EXPECT_EQ(snapshot_ids(world.ask("GET", "/snapshots?nextToken=" + next)),
+            (std::vector<std::string>(made.begin() + 5, made.end())));
 }
 
 TEST(E2bSnapshots, GoWithTheirImageOnceNothingUsesIt) {

@@ -112,6 +112,10 @@ std::string full_name(const Json& sandbox_template, std::string_view name) {
   return fmt::format("{}/{}", model::namespace_of(sandbox_template), name);
 }
 
+Turns::Turn take_turn_at_names(Core& core, std::string_view ns) {
+  return core.turns.take({std::string(ns), "names of templates"});  // no sandbox is called that
+}
+
 void check_free(const Core& core, std::string_view ns, std::string_view owner,
                 const std::vector<std::string>& names) {
   for (const Object& each : list_templates(core, ns))

@@ -28,6 +28,9 @@ std::vector<std::string> given_names(const Json& sandbox_template);
 // "NS/ALIAS:TAG" of "ALIAS:TAG".
 std::string full_name(const Json& sandbox_template, std::string_view name);
 
+// Whoever gives or takes names has it until he is done: two who move one name at once would each
+// take it from the other, and leave it to nobody.
+[[nodiscard]] Turns::Turn take_turn_at_names(Core& core, std::string_view ns);
 // Throws Refusal(409) where a name is another object's own.
 void check_free(const Core& core, std::string_view ns, std::string_view owner,
                 const std::vector<std::string>& names);

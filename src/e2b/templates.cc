@@ -207,6 +207,7 @@ http::Response add_tags(Core& core, const Call& call) {
   const auto tags = body.list("tags").value_or(std::vector<std::string>());
   const TemplateReference reference = parse_new_name(call.holder, target);
   const std::vector<std::string> names = with_tags(reference.alias, tags);
+  const auto turn = take_turn_at_names(core, call.holder.ns);
   const Object found = get_own_template(core, call.holder, target);
   give_names(core, call.holder.ns, model::name_of(*found), names);
   model::JsonArray given;
@@ -221,6 +222,7 @@ http::Response remove_tags(Core& core, const Call& call) {
   const auto tags = body.list("tags").value_or(std::vector<std::string>());
   const TemplateReference name = parse_new_name(call.holder, text);
   const std::vector<std::string> names = with_tags(name.alias, tags);
+  const auto turn = take_turn_at_names(core, call.holder.ns);
   const auto all = list_templates(core, call.holder.ns);
   const auto has_alias = [&](const Object& each) {
     const std::vector<std::string> aliases = aliases_of(*each);

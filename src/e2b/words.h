@@ -27,6 +27,8 @@ inline constexpr std::string_view kIdempotencyAnnotation = "hearth.dev/idempoten
 
 // Annotation: further names of it, "alias" or "alias:tag", with commas. Its own name is one anyway.
 inline constexpr std::string_view kTemplateNamesAnnotation = "hearth.dev/template-names";
+// Annotation: when it was made, more exactly than by `creationTimestamp`, which has whole seconds.
+inline constexpr std::string_view kMadeAnnotation = "hearth.dev/made-at";
 // Label: it is a snapshot, of the sandbox with this id.
 inline constexpr std::string_view kSnapshotLabel = "hearth.dev/snapshot-of";
 

@@ -136,6 +136,18 @@ describe('careless calls', () => {
     await tagged.kill()
   })
 
+  test('snapshots in a hurry', async () => {
+    const items = (options) => Sandbox.listSnapshots({ sandboxId: box.sandboxId, ...options }).nextItems()
+    const made = []
+    for (let n = 0; n < 4; ++n) made.unshift(await box.createSnapshot())
+    assert.deepEqual(await items(), made)
+    const named = await Promise.all([1, 2, 3].map(() => box.createSnapshot({ name: 'hurry' })))
+    assert.equal((await items({ name: 'hurry' })).length, 1)
+    assert.deepEqual(named.map((each) => each.snapshotId), Array(3).fill('default/hurry:default'))
+    for (const { snapshotId } of await items()) assert.equal(await Sandbox.deleteSnapshot(snapshotId), true)
+    assert.deepEqual(await items(), [])
+  })
+
   test('what nobody grants here', async () => {
     await refused(Volume.list(), Error, '501')
     await refused(Sandbox.create('base', { mcp: { server: {} } }), SandboxError, 'mcp-gateway')
@@ -174,6 +186,20 @@ describe('gone', () => {
     await cut
     for (const call of inside(box)) await assert.rejects(call, isGone)
     await assert.rejects(box.setTimeout(1000), SandboxNotFoundError)
+    await box.kill()
+  })
+
+  test('paused without memory, though requests would wake it', async () => {
+    const box = await Sandbox.create({ timeoutMs: 60_000, lifecycle: { onTimeout: 'pause', autoResume: true } })
+    await box.files.write('kept', 'kept')
+    await box.pause()
+    assert.equal(await box.isRunning(), true)
+    await box.pause({ keepMemory: false })
+    assert.equal(await box.isRunning(), false)
+    for (const call of inside(box)) await assert.rejects(call, isGone)
+    assert.equal((await box.getInfo()).state, 'paused')
+    await box.connect()
+    assert.equal(await box.files.read('kept'), 'kept')
     await box.kill()
   })
 
