@@ -137,7 +137,8 @@ void Core::catch_up() {
 
 std::string parse_sandbox_id(std::string_view text) {
   const std::string_view id = text.substr(0, text.find('-'));
-  if (!is_sandbox_id(id)) refuse(400, "'{}' is no id of a sandbox", text);
+  if (id.empty() || !std::ranges::all_of(id, is_id_character))
+    refuse(400, "'{}' is no id of a sandbox", text);
   return std::string(id);
 }
 

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/ip_text.h"
 #include "e2b/answers.h"
+#include "e2b/init_outfitter.h"
 #include "e2b/state.h"
 #include "e2b/words.h"
 #include "http/head.h"
@@ -127,9 +128,12 @@ void check_ports(const std::vector<std::int64_t>& ports) {
   if (ports.size() > kMostHttpsPorts)
     fail(Code::invalid, "the field 'network.httpsPorts' has {} entries; {} are the most",
          ports.size(), kMostHttpsPorts);
-  for (const std::int64_t port : ports)
+  for (const std::int64_t port : ports) {
     if (port < 1 || port > 65'535)
       fail(Code::invalid, "{} in the field 'network.httpsPorts' is no port", port);
+    if (port == kEnvdPort)
+      fail(Code::invalid, "{} in the field 'network.httpsPorts' is envd's, which has no TLS", port);
+  }
 }
 
 Json text_or_null(std::string_view text) {

@@ -135,6 +135,8 @@ TEST(E2bCreate, RefusesWhatMakesNoSense) {
         << bad;
   EXPECT_TRUE(
       create_refusal(R"({"templateID":"t","network":{"httpsPorts":[0]}})").starts_with("400"));
+  EXPECT_EQ(create_refusal(R"({"templateID":"t","network":{"httpsPorts":[443,49983]}})"),
+            "400: 49983 in the field 'network.httpsPorts' is envd's, which has no TLS");
   EXPECT_TRUE(create_refusal(R"({"templateID":"t","network":{"maskRequestHost":"a b"}})")
                   .starts_with("400"));
 }
@@ -238,6 +240,7 @@ TEST(E2bList, QueriesAreRead) {
 TEST(E2bIds, AreLettersAndDigits) {
   EXPECT_EQ(parse_sandbox_id("i0az"), "i0az");
   EXPECT_EQ(parse_sandbox_id("i0az-client"), "i0az");
+  EXPECT_EQ(parse_sandbox_id(std::string(100, 'i')).size(), 100U) << "nobody's, but an id";
   for (const char* bad : {"", "-x", "A", "a.b", "../x", "a_b"})
     EXPECT_TRUE(refusal_of([&] { parse_sandbox_id(bad); }).starts_with("400")) << bad;
   const std::string id = new_sandbox_id();
