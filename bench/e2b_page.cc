@@ -178,7 +178,7 @@ Results E2bPage::run() {
       "                           until that byte; js_sdk, py_sdk: Sandbox.create and\n"
       "                           commands.run of E2B's own packages; one by one. floor is a\n"
       "                           server that does nothing for the two requests but to write\n"
-      "                           4 KiB to the disk and to start the program, without any walls\n"
+      "                           4 KiB to a file and to start the program, without any walls\n"
       "  create_first_exec_gap    the same, each after 20 ms of nothing\n"
       "  create_exec_burst        the same without gaps, 100 at once\n"
       "  proxy                    GET of 1 KiB through our gateway and through nginx, one thread\n"

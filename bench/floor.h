@@ -1,6 +1,7 @@
 // The least that a create and its first command can cost whoever keeps what it acknowledged and
-// starts what it was asked for: one record that is on the disk before the answer, and one program
-// whose first byte is waited for. No API, no objects, no isolation.
+// starts what it was asked for: one record that outlives this process before the answer (not the
+// machine's power, as sandboxes do not either), and one program whose first byte is waited for. No
+// API, no objects, no isolation.
 #pragma once
 
 #include <cstddef>
