@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
@@ -37,6 +38,54 @@ Moved failed(int error) {
   return {.state = Io::failed, .error = error};
 }
 
+int socket_of(BIO* bio) {
+  return static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio)));
+}
+
+// What recv() or send() returned, as OpenSSL wants to be told it.
+int tell(BIO* bio, ssize_t moved, int retry_flag, std::size_t* count) {
+  BIO_clear_retry_flags(bio);
+  if (moved > 0) {
+    *count = static_cast<std::size_t>(moved);
+    return 1;
+  }
+  if (moved < 0 && (errno == EAGAIN || errno == EINTR))
+    BIO_set_flags(bio, retry_flag | BIO_FLAGS_SHOULD_RETRY);
+  return 0;
+}
+
+int read_for_tls(BIO* bio, char* into, std::size_t size, std::size_t* count) {
+  return tell(bio, ::recv(socket_of(bio), into, size, MSG_DONTWAIT), BIO_FLAGS_READ, count);
+}
+
+int write_for_tls(BIO* bio, const char* from, std::size_t size, std::size_t* count) {
+  const ssize_t sent = ::send(socket_of(bio), from, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+  return tell(bio, sent, BIO_FLAGS_WRITE, count);
+}
+
+long control_for_tls(BIO* /*bio*/, int command, long /*number*/, void* /*pointer*/) {
+  return command == BIO_CTRL_FLUSH ? 1 : 0;
+}
+
+// OpenSSL's own trusts O_NONBLOCK, which is the open file's and not ours alone: the guest that
+// connected a socket inside its sandbox could keep it, take that flag away, and have a thread of
+// ours wait for it.
+BIO* make_bio(int socket_fd) {
+  static BIO_METHOD* const method = [] {
+    BIO_METHOD* made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "endpoint");
+    if (made == nullptr || BIO_meth_set_read_ex(made, read_for_tls) != 1 ||
+        BIO_meth_set_write_ex(made, write_for_tls) != 1 ||
+        BIO_meth_set_ctrl(made, control_for_tls) != 1)
+      fail(Code::internal, "teach TLS to read sockets");
+    return made;
+  }();
+  BIO* bio = BIO_new(method);
+  if (bio == nullptr) fail(Code::internal, "start TLS");
+  BIO_set_data(bio, reinterpret_cast<void*>(static_cast<std::intptr_t>(socket_fd)));
+  BIO_set_init(bio, 1);
+  return bio;
+}
+
 }  // namespace
 
 void Endpoint::FreeTls::operator()(ssl_st* tls) const {
@@ -48,12 +97,15 @@ Endpoint::Endpoint(linux::Fd socket, bool is_connecting)
   tune(socket_.get());
 }
 
-Endpoint::~Endpoint() = default;
+Endpoint::~Endpoint() {
+  unwatch();
+}
 
 void Endpoint::start_tls(ssl_ctx_st* context, TlsRole role) {
-  linux::set_nonblocking(socket_.get(), true);
   tls_.reset(SSL_new(context));
-  if (!tls_ || SSL_set_fd(tls_.get(), socket_.get()) != 1) fail(Code::internal, "start TLS");
+  if (!tls_) fail(Code::internal, "start TLS");
+  BIO* const bio = make_bio(socket_.get());
+  SSL_set_bio(tls_.get(), bio, bio);  // which owns it
   SSL_set_mode(tls_.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   if (role == TlsRole::server) {
     SSL_set_accept_state(tls_.get());
@@ -64,7 +116,15 @@ void Endpoint::start_tls(ssl_ctx_st* context, TlsRole role) {
 
 void Endpoint::join(Loop& loop, EndpointOwner& owner) {
   owner_ = &owner;
+  loop_ = &loop;
   loop.watch(socket_.get(), *this, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
+}
+
+// Before the descriptor is closed: the guest that connected the socket may have kept another one of
+// it, and epoll would go on telling a dead endpoint of its events.
+void Endpoint::unwatch() {
+  if (loop_ != nullptr && socket_) loop_->unwatch(socket_.get());
+  loop_ = nullptr;
 }
 
 void Endpoint::on_event(std::uint32_t events) {
@@ -180,10 +240,10 @@ void Endpoint::finish() {
 
 void Endpoint::close(bool reset) {
   if (!socket_) return;
-  if (reset) {
-    const linger now{.l_onoff = 1, .l_linger = 0};
-    ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
-  }
+  unwatch();
+  // In any case: whoever has the same socket may have said that a close has to wait.
+  const linger how{.l_onoff = reset ? 1 : 0, .l_linger = 0};
+  ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &how, sizeof how);
   tls_.reset();
   socket_.reset();
 }

@@ -78,12 +78,14 @@ class Endpoint : public Watched {
   struct FreeTls {
     void operator()(ssl_st* tls) const;
   };
+  void unwatch();
   Moved read_tls(std::span<char> into);
   Moved write_tls(std::span<const iovec> parts);
   Moved tls_result(int result, bool is_read);
 
   linux::Fd socket_;
   std::unique_ptr<ssl_st, FreeTls> tls_;
+  Loop* loop_ = nullptr;
   EndpointOwner* owner_ = nullptr;
   bool is_readable_ = false;
   bool is_writable_ = true;

@@ -1,4 +1,9 @@
 // TLS on either side.
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <atomic>
+
 #include <openssl/ssl.h>
 
 #include "gateway/gateway_testing_internal.h"
@@ -102,6 +107,43 @@ TEST_F(GatewayTls, APlainPortThatIsCalledSecureIsA502) {
   });
   house.reach.open(8443, closing.port());
   EXPECT_EQ(house.connect().ask(request("GET /", 8443)).head.status, 502U);
+}
+
+TEST_F(GatewayTls, NobodyWaitsForASocketThatItsGuestMadeBlock) {
+  House house;
+  linux::Fd kept;
+  house.reach.meddle([&](int socket_fd) { kept.reset(::dup(socket_fd)); });
+  std::atomic<bool> is_greeted = false;
+  std::atomic<bool> is_meddled = false;
+  std::atomic<bool> is_over = false;
+  const auto set = [](std::atomic<bool>& flag) {
+    flag = true;
+    flag.notify_all();
+  };
+  Program secure([&](Peer& peer) {
+    peer.more();  // a handshake begins
+    set(is_greeted);
+    is_meddled.wait(false);
+    peer.send("\x16");  // the first byte of a record: whoever waits for the next one waits long
+    is_over.wait(false);
+  });
+  house.reach.open(8443, secure.port());
+  house.make_sandbox({.annotations = {{std::string(model::kHttpsPortsAnnotation), "8443"}}});
+  Peer waiting = house.connect();
+  waiting.send(request("GET /", 8443));
+  is_greeted.wait(false);
+  linux::set_nonblocking(kept.get(), false);
+  set(is_meddled);
+  // When the byte has been read, by the lane that answers others, too.
+  House::comes_true([&] {
+    int unread = 0;
+    return ::ioctl(kept.get(), FIONREAD, &unread) == 0 && unread == 0;
+  });
+  house.reach.meddle({});
+  Program plain(echo);
+  house.reach.open(8000, plain.port());
+  EXPECT_EQ(house.connect().ask(request("GET /")).head.status, 200U);
+  set(is_over);
 }
 
 }  // namespace

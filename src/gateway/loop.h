@@ -59,7 +59,7 @@ class Loop {
   // For those who may be later than the loop's end.
   const std::shared_ptr<Mailbox>& mailbox() const { return mailbox_; }
 
-  // Closing the descriptor ends it.
+  // Closing the descriptor ends it, if nobody else has one of the same file.
   void watch(int fd, Watched& watched, std::uint32_t events);
   void unwatch(int fd);
 

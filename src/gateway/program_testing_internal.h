@@ -87,6 +87,8 @@ class FakeReach final : public pool::Reach {
     ports_.with([&](auto& ports) { ports[port] = real; });
   }
   int dials() const { return dials_; }
+  // What a guest does with the socket that it connects, besides handing it out. Before any dial.
+  void meddle(std::function<void(int socket_fd)> with) { meddle_ = std::move(with); }
 
   bool can_outfit(const model::Json&) override { return false; }
   void outfit(const model::Json&, const pool::Outfit&) override {}
@@ -98,6 +100,7 @@ class FakeReach final : public pool::Reach {
     Dialled dialled = dial_tcp("127.0.0.1", real);
     pollfd wait{.fd = dialled.socket.get(), .events = POLLOUT, .revents = 0};
     ::poll(&wait, 1, 5000);
+    if (meddle_) meddle_(dialled.socket.get());
     return std::move(dialled.socket);
   }
   void commit(const model::Json&, const std::string&) override {}
@@ -107,6 +110,7 @@ class FakeReach final : public pool::Reach {
   pool::PodUsage usage(const model::Json&) override { return {}; }
 
  private:
+  std::function<void(int socket_fd)> meddle_;
   Guarded<std::map<std::uint16_t, std::uint16_t>> ports_;
   std::atomic<int> dials_ = 0;
 };
