@@ -11,7 +11,7 @@ namespace {
 
 std::string signal_name(int signal) {
   // As Go calls them, whose words clients show to people.
-  constexpr std::array<const char*, 16> kNames = {"signal 0",
+  constexpr std::array<const char*, 32> kNames = {"signal 0",
                                                   "hangup",
                                                   "interrupt",
                                                   "quit",
@@ -26,7 +26,23 @@ std::string signal_name(int signal) {
                                                   "user defined signal 2",
                                                   "broken pipe",
                                                   "alarm clock",
-                                                  "terminated"};
+                                                  "terminated",
+                                                  "stack fault",
+                                                  "child exited",
+                                                  "continued",
+                                                  "stopped (signal)",
+                                                  "stopped",
+                                                  "stopped (tty input)",
+                                                  "stopped (tty output)",
+                                                  "urgent I/O condition",
+                                                  "CPU time limit exceeded",
+                                                  "file size limit exceeded",
+                                                  "virtual timer expired",
+                                                  "profiling timer expired",
+                                                  "window changed",
+                                                  "I/O possible",
+                                                  "power failure",
+                                                  "bad system call"};
   if (signal > 0 && static_cast<std::size_t>(signal) < kNames.size())
     return kNames[static_cast<std::size_t>(signal)];
   return fmt::format("signal {}", signal);
@@ -235,7 +251,7 @@ std::shared_ptr<inside::Process> Service::select(const std::optional<ProcessSele
 std::shared_ptr<inside::Process> Service::select_running(
     const std::optional<ProcessSelector>& selector) {
   auto process = select(selector);
-  if (process->end()) fail(Code::not_found, "process with pid {} not found", process->pid());
+  if (process->is_gone()) fail(Code::not_found, "process with pid {} not found", process->pid());
   return process;
 }
 

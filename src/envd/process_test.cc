@@ -78,6 +78,8 @@ TEST_F(EnvdProcess, TellsHowACommandFailed) {
       killed.rest(),
       R"({"event":{"end":{"exitCode":-1,"status":"signal: segmentation fault","error":"signal: segmentation fault"}}})"
       "\nend:{}\n");
+  TestStream rare = start("kill -PWR $$");
+  EXPECT_NE(rare.rest().find(R"("status":"signal: power failure")"), std::string::npos);
 }
 
 TEST_F(EnvdProcess, GivesTheEnvironmentInItsOrder) {
@@ -251,6 +253,17 @@ TEST_F(EnvdProcess, EndsThoughAChildWritesForEver) {
   EXPECT_NE(terminal.rest().find("exit status 0"), std::string::npos);
 }
 
+TEST_F(EnvdProcess, WhatIsKilledIsGoneThoughItsListenerIsSlow) {
+  TestStream stream = start("yes");
+  const unsigned pid = pid_in(stream.next());
+  std::this_thread::sleep_for(500ms);  // nobody reads: whoever tells of it waits
+  EXPECT_EQ(signal(pid, "SIGNAL_SIGKILL").status, 200U);
+  EXPECT_FALSE(is_alive(pid));
+  EXPECT_EQ(call("process.Process/List", "{}").body, "{}");
+  EXPECT_EQ(signal(pid, "SIGNAL_SIGKILL").status, 404U);
+  EXPECT_NE(stream.rest().find("signal: killed"), std::string::npos);
+}
+
 TEST_F(EnvdProcess, SignalsTheCommandAlone) {
   TestStream stream = start("sleep 60 & echo $!; wait");
   const unsigned pid = pid_in(stream.next());
@@ -285,6 +298,16 @@ TEST_F(EnvdProcess, TakesInputUntilItIsClosed) {
   EXPECT_EQ(
       answer.body,
       R"({"code":"internal","message":"error writing to stdin: stdin not enabled or closed"})");
+}
+
+TEST_F(EnvdProcess, InputThatNobodyTakesIsNoEndOfTheSandbox) {
+  TestStream stream = start("exec <&-; echo closed; sleep 60", R"(,"stdin":true)");
+  const unsigned pid = pid_in(stream.next());
+  EXPECT_EQ(stream.next(), out("closed\n"));
+  const http::Response answer = input(pid, "x");
+  EXPECT_EQ(answer.status, 500U);
+  EXPECT_TRUE(answer.body.starts_with(R"({"code":"internal","message":"error writing to stdin: )"))
+      << answer.body;
 }
 
 TEST_F(EnvdProcess, StreamsInput) {

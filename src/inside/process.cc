@@ -26,6 +26,8 @@ constexpr Duration kTerminalPatience = 100ms;
 constexpr int kLastReads = 64;
 // Until a killed process is gone; more only in the kernel's bad moments.
 constexpr Duration kKillPatience = 2s;
+// How soon that is noticed while whoever reads waits for a slow listener.
+constexpr Duration kKillLook = 2ms;
 // How soon a writer that waits notices that its input was closed.
 constexpr int kInputMilliseconds = 100;
 
@@ -104,6 +106,11 @@ void Process::start(const StartOrder& order) {
 std::optional<ProcessEnd> Process::end() const {
   const std::lock_guard lock(mutex_);
   return end_;
+}
+
+bool Process::is_gone() const {
+  const std::lock_guard lock(mutex_);
+  return end_ || killed_;
 }
 
 std::chrono::steady_clock::time_point Process::ended_at() const {
@@ -321,7 +328,8 @@ void Process::write(Stream stream, std::string_view bytes, int peer_fd) {
       continue;
     }
     if (errno == EINTR) continue;
-    if (errno != EAGAIN) throw_errno("error writing to stdin");
+    // Whatever the kernel says: clients would take "unavailable" for the end of the sandbox.
+    if (errno != EAGAIN) fail(Code::internal, "error writing to stdin: {}", errno_text(errno));
     pollfd waits[] = {{.fd = input->get(), .events = POLLOUT, .revents = 0},
                       {.fd = peer_fd, .events = POLLRDHUP, .revents = 0}};
     ::poll(waits, 2, kInputMilliseconds);
@@ -341,13 +349,24 @@ void Process::resize(std::uint16_t rows, std::uint16_t columns) {
   linux::set_window_size(terminal->get(), rows, columns);
 }
 
+// With the lock held: whether the connection, which is ours until the exit was read, has it.
+bool Process::is_exit_told() const {
+  if (has_exited_) return true;
+  pollfd waited{.fd = connection_.fd(), .events = POLLIN, .revents = 0};
+  return ::poll(&waited, 1, 0) > 0;
+}
+
 void Process::send_signal(int signal) {
   std::unique_lock lock(mutex_);
   hurried_ = true;
   ring();
-  if (has_exited_) return;
-  connection_.send_signal(signal, /*to_group=*/false);
-  if (signal == SIGKILL) exited_.wait_for(lock, kKillPatience, [this] { return has_exited_; });
+  if (!has_exited_) connection_.send_signal(signal, /*to_group=*/false);
+  if (signal != SIGKILL) return;
+  const Deadline patience = Deadline::after(kKillPatience);
+  while (!killed_ && !patience.passed()) {
+    exited_.wait_for(lock, kKillLook, [this] { return has_exited_; });
+    killed_ = is_exit_told();
+  }
 }
 
 }  // namespace hearth::inside

@@ -35,6 +35,8 @@ class Process {
 
   // Nothing while it runs, or its output is not over.
   std::optional<ProcessEnd> end() const;
+  // It has ended, or was killed and is no more: whether or not a slow listener has heard of it.
+  bool is_gone() const;
 
   // From now on; nothing that was written before.
   Heard listen(const Listener& listener);
@@ -88,6 +90,7 @@ class Process {
   void leave(std::list<Seat>::iterator seat);
   bool may_read() const;
   bool is_hurried() const;
+  bool is_exit_told() const;
 
   guest::Connection connection_;
   CommandConfig config_;
@@ -115,6 +118,7 @@ class Process {
   std::shared_ptr<linux::Fd> input_;  // none: closed, or there never was one
   bool has_exited_ = false;
   bool hurried_ = false;  // by a signal
+  bool killed_ = false;   // and gone
   std::optional<ProcessEnd> end_;
   std::chrono::steady_clock::time_point ended_at_;
   std::list<Seat> seats_;

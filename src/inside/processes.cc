@@ -187,7 +187,7 @@ std::vector<std::shared_ptr<Process>> Processes::list() {
   std::vector<std::shared_ptr<Process>> running;
   table_.with([&](const auto& table) {
     for (const auto& [pid, process] : table) {
-      if (!process->end()) running.push_back(process);
+      if (!process->is_gone()) running.push_back(process);
     }
   });
   return running;
