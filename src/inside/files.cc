@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "guest/users.h"
 #include "inside/content.h"
+#include "inside/folder_move.h"
 #include "inside/paths.h"
 #include "linux/files.h"
 
@@ -171,8 +172,11 @@ void move(const std::string& from, const std::string& to, Owner owner) {
   if (::lstat(from.c_str(), &status) != 0) throw_for(errno == ENOTDIR ? ENOENT : errno, from);
   make_folder(std::string(folder_of(to)), owner);
   if (::rename(from.c_str(), to.c_str()) == 0) return;
-  if (errno == EINVAL) fail(Code::invalid, "'{}' cannot be moved below itself, to '{}'", from, to);
-  throw_errno("move '{}' to '{}'", from, to);
+  const int error = errno;
+  if (error == EXDEV && S_ISDIR(status.st_mode) && on_one_mount(from, std::string(folder_of(to))))
+    return move_in_pieces(from, to);
+  if (error == EINVAL) fail(Code::invalid, "'{}' cannot be moved below itself, to '{}'", from, to);
+  throw_errno_text(error, fmt::format("move '{}' to '{}'", from, to));
 }
 
 void remove(const std::string& path) {

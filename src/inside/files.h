@@ -69,7 +69,7 @@ void list(const std::string& path, std::uint32_t depth, const std::function<void
 // With all folders on the way that are missing. False when it was there already.
 bool make_folder(const std::string& path, Owner owner);
 
-// rename(2); makes the folders on the way.
+// rename(2), also of folders of a layer below (folder_move.h); makes the folders on the way.
 void move(const std::string& from, const std::string& to, Owner owner);
 
 // A file, or a folder with everything in it. What is not there is success.
