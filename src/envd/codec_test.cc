@@ -34,7 +34,8 @@ EntryInfo entry_info() {
           .group = "user",
           .modified_time = Time(1767323045s + 123456789ns),
           .symlink_target = std::nullopt,
-          .metadata = {{"k", "v"}}};
+          .metadata = {{"k", "v"}},
+          .is_symlink = true};
 }
 
 TEST(JsonCodec, WritesAsTheMappingHasIt) {
@@ -46,7 +47,7 @@ TEST(JsonCodec, WritesAsTheMappingHasIt) {
       to_json(EntryResponse{.entry = entry_info()}),
       R"({"entry":{"name":"a.txt","type":"FILE_TYPE_FILE","path":"/home/user/a.txt","size":"5",)"
       R"("mode":420,"permissions":"-rw-r--r--","owner":"user","group":"user",)"
-      R"("modifiedTime":"2026-01-02T03:04:05.123456789Z","metadata":{"k":"v"}}})");
+      R"("modifiedTime":"2026-01-02T03:04:05.123456789Z","metadata":{"k":"v"},"isSymlink":true}})");
 }
 
 TEST(JsonCodec, LeavesDefaultsOutAndKeepsEmptyMessages) {

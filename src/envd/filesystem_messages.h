@@ -80,6 +80,7 @@ struct EntryInfo {
   std::optional<Time> modified_time;
   std::optional<std::string> symlink_target;
   std::map<std::string, std::string> metadata;
+  bool is_symlink = false;
   static void fields(auto& self, auto& visit) {
     visit(1, "name", self.name);
     visit(2, "type", self.type);
@@ -92,6 +93,7 @@ struct EntryInfo {
     visit(9, "modifiedTime", self.modified_time);
     visit(10, "symlinkTarget", self.symlink_target);
     visit(11, "metadata", self.metadata);
+    visit(12, "isSymlink", self.is_symlink);
   }
 };
 

@@ -59,11 +59,14 @@ TEST_F(EnvdFilesystem, DescribesLinksByWhereTheyLead) {
   ::mkfifo(path("fifo").c_str(), 0600);
   const EntryInfo link = stat("link");
   EXPECT_EQ(link.type, FileType::file);
+  EXPECT_TRUE(link.is_symlink);
+  EXPECT_FALSE(stat("a.txt").is_symlink);
   EXPECT_EQ(link.mode, 0600U);
   EXPECT_EQ(link.permissions, "Lrwxrwxrwx");
   EXPECT_EQ(link.symlink_target, std::filesystem::canonical(path("a.txt")).string());
   const EntryInfo dangling = stat("dangling");
   EXPECT_EQ(dangling.type, FileType::unspecified);
+  EXPECT_TRUE(dangling.is_symlink);
   EXPECT_EQ(dangling.mode, 0U);
   EXPECT_EQ(dangling.symlink_target, path("dangling"));
   EXPECT_EQ(stat("fifo").type, FileType::unspecified);
@@ -163,6 +166,20 @@ TEST_F(EnvdFilesystem, MovesAndRemoves) {
   EXPECT_EQ(fs("Remove", R"({"path":"/"})").status, 400U);
 }
 
+// Clients tell a link from what it leads to by this alone.
+TEST_F(EnvdFilesystem, TellsLinksWhereverItTellsOfEntries) {
+  std::filesystem::create_directory(path("t"));
+  std::filesystem::create_symlink("work", path("t/link"));
+  const auto listed = from_json<ListDirResponse>(fs("ListDir", of_path("t")).body).entries;
+  ASSERT_EQ(listed.size(), 1U);
+  EXPECT_TRUE(listed[0].is_symlink);
+  const http::Response moved = fs("Move", fmt::format(R"({{"source":"{}","destination":"{}"}})",
+                                                      path("t/link"), path("t/moved")));
+  EXPECT_TRUE(from_json<EntryResponse>(moved.body).entry->is_symlink);
+  const http::Headers old{{"User-Agent", "connect-python/0.4.0"}};
+  EXPECT_EQ(fs("Stat", of_path("t/moved"), old).body.find("isSymlink"), std::string::npos);
+}
+
 class EnvdWatch : public EnvdFilesystem {
  protected:
   TestStream watch(const std::string& name, const std::string& more = {}) const {
@@ -260,6 +277,10 @@ TEST_F(EnvdWatch, TellsAboutTheFileIfAsked) {
     if (each.entry) EXPECT_EQ(each.entry->path, path("work/g"));
   }
   EXPECT_EQ(told.back().entry->size, 7);
+  std::filesystem::create_symlink("g", path("work/link"));
+  const auto link = from_json<WatcherEventsResponse>(fs("GetWatcherEvents", id).body).events;
+  ASSERT_EQ(link.size(), 1U);
+  EXPECT_TRUE(link[0].entry->is_symlink);
 }
 
 TEST_F(EnvdWatch, SaysWhatCannotBeWatched) {

@@ -195,6 +195,7 @@ EntryInfo entry_info(inside::Entry entry, bool shortened) {
   info.modified_time = entry.modified;
   info.symlink_target = std::move(entry.link_target);
   info.metadata = std::move(entry.metadata);
+  info.is_symlink = entry.is_link;
   return info;
 }
 

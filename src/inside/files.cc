@@ -65,6 +65,7 @@ Entry make_entry(int dir_fd, const std::string& name, const std::string& path,
     const bool leads_somewhere = ::fstatat(dir_fd, name.c_str(), &target, 0) == 0;
     entry.kind = leads_somewhere ? kind_of(target.st_mode) : Entry::Kind::other;
     entry.mode = leads_somewhere ? target.st_mode & 0777 : 0;
+    entry.is_link = true;
     entry.link_target = resolve(path).value_or(path);
   } else if (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) {
     entry.metadata = read_metadata(path);

@@ -35,6 +35,7 @@ struct Entry {
   std::string path;
   Kind kind = Kind::other;
   std::uint32_t mode = 0;  // the nine permission bits, also of what a link leads to
+  bool is_link = false;
   // Of a link itself, all that follows.
   std::int64_t size = 0;
   std::string permissions;  // "-rw-r--r--", as Go writes them

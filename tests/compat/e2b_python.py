@@ -112,6 +112,7 @@ class Files(unittest.TestCase):
     def setUp(self):
         box = Sandbox.create()
         self.addCleanup(box.kill)
+        self.box = box
         self.files = box.files
         self.folder = f"/home/user/{self.id().split('.')[-1]}"
         self.assertTrue(self.files.make_dir(self.folder))
@@ -145,6 +146,14 @@ class Files(unittest.TestCase):
         self.files.remove("relative.txt")
         self.assertEqual((info.type, info.size, info.permissions, info.owner, info.group, info.mode),
                          (FileType.FILE, 5, "-rw-r--r--", "user", "user", 0o644))
+
+    def test_links(self):
+        self.files.write(f"{self.folder}/f", "x")
+        self.box.commands.run("ln -s f link; ln -s . folder", cwd=self.folder)
+        info = self.files.get_info(f"{self.folder}/link")
+        self.assertEqual((info.type, info.symlink_target), (FileType.SYMLINK, f"{self.folder}/f"))
+        self.assertEqual({each.name: each.type for each in self.files.list(self.folder)},
+                         {"f": FileType.FILE, "folder": FileType.SYMLINK, "link": FileType.SYMLINK})
 
     def test_metadata(self):
         self.files.write(f"{self.folder}/m", "x", metadata={"colour": "blue"})
