@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "interpreter/ascii_json.h"
 
 namespace hearth::interpreter {
 namespace {

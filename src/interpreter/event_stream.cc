@@ -17,7 +17,7 @@ constexpr std::size_t kMostUnsent = std::size_t{128} << 10;
 
 void EventStream::add(std::string_view text) {
   if (left_) return;
-  unsent_ += text;
+  ascii_.append(unsent_, text);
   if (unsent_.size() >= kMostUnsent) flush();
 }
 
@@ -71,16 +71,6 @@ void EventStream::finish() {
   http::Response response = events_response();
   response.body = std::move(unsent_);
   exchange_.respond(response);
-}
-
-std::size_t whole_characters(std::string_view text) {
-  for (std::size_t back = 1; back <= 3 && back <= text.size(); ++back) {
-    const auto byte = static_cast<unsigned char>(text[text.size() - back]);
-    if ((byte & 0xC0) == 0x80) continue;  // the middle of one
-    const std::size_t length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1;
-    return length > back ? text.size() - back : text.size();
-  }
-  return text.size();
 }
 
 }  // namespace hearth::interpreter

@@ -1,4 +1,4 @@
-// The events of one execution on their way to the client: one JSON object a line.
+// The events of one execution on their way to the client: one JSON object a line, in ASCII.
 //
 // What is quick is sent in one: a cell that ends before anything had to be sent is answered with a
 // complete response instead of a stream. After the client has left everything is dropped.
@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "interpreter/ascii_json.h"
 #include "serve/exchange.h"
 
 namespace hearth::interpreter {
@@ -39,13 +40,11 @@ class EventStream {
 
  private:
   serve::Exchange& exchange_;
+  AsciiJson ascii_;
   std::string unsent_;
   bool left_ = false;
   bool has_error_ = false;
   std::chrono::steady_clock::time_point last_sent_ = std::chrono::steady_clock::now();
 };
-
-// As much of `text` as does not end inside a UTF-8 sequence.
-std::size_t whole_characters(std::string_view text);
 
 }  // namespace hearth::interpreter

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "interpreter/ascii_json.h"
 #include "interpreter/drivers.h"
-#include "interpreter/event_stream.h"
 #include "interpreter/frames.h"
 #include "interpreter/language.h"
 
@@ -61,6 +61,18 @@ TEST(Characters, AreNotCut) {
   EXPECT_EQ(whole_characters("\x80\x80\x80\x80"), 4U);
   EXPECT_EQ(whole_characters("\xFF"), 0U);
   EXPECT_EQ(whole_characters("\xFF\x80\x80\x80"), 4U);
+}
+
+TEST(Characters, AreAsciiWhereverTheyAreCut) {
+  // e acute, a line separator, a smiling face, and what is no UTF-8.
+  const std::string text = "{\"a\":\"\xC3\xA9\xE2\x80\xA8z\xF0\x9F\x98\x80\xFF\"}\n";
+  for (std::size_t size = 1; size <= text.size(); ++size) {
+    AsciiJson json;
+    std::string ascii;
+    for (std::size_t at = 0; at < text.size(); at += size)
+      json.append(ascii, std::string_view(text).substr(at, size));
+    EXPECT_EQ(ascii, "{\"a\":\"\\u00e9\\u2028z\\ud83d\\ude00\\ufffd\"}\n") << size;
+  }
 }
 
 TEST(Languages, HaveAliases) {

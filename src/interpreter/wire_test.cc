@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -267,6 +268,20 @@ TEST_F(Wire, PassesLargeResults) {
   const Executed executed = run("'x' * 20_000_000");
 
   EXPECT_EQ(executed.result_field("text").size(), 20'000'000U);
+}
+
+TEST_F(Wire, IsAsciiWhateverTheLanguage) {
+  const std::string text = "\u00e9\u2028\u0085\u20ac\U0001F600";
+  const auto expect = [&](const Executed& executed) {
+    EXPECT_TRUE(std::ranges::all_of(executed.body, [](char c) { return c >= 0; })) << executed.body;
+    EXPECT_EQ(executed.output, text);
+  };
+  expect(run(fmt::format("print('{}', end='')", text)));
+  if (::system("node -e 0 >/dev/null 2>&1") != 0) return;
+  const Executed node =
+      run(fmt::format("process.stdout.write('{0}'); '{0}'", text), R"("language":"js")");
+  expect(node);
+  EXPECT_EQ(node.result_field("text"), text);
 }
 
 TEST_F(Wire, BoundsTheLinesOfOutput) {
