@@ -23,6 +23,10 @@ constexpr Duration kSpin = 50us;
 constexpr int kQuietMilliseconds = 1;
 constexpr Duration kMostDelay = 5ms;
 
+// Output waits longer for more of its kind: users take two prints for one message, as they come
+// from Jupyter, which gathers for 200 ms. Whoever watches a cell notices that; this he does not.
+constexpr Duration kMostHeld = 20ms;
+
 constexpr Duration kKeepAlive = 5s;
 
 // What an interrupted cell has to come to its end, before its kernel is given up.
@@ -105,20 +109,26 @@ CellRun::Ready CellRun::wait() {
 
 int CellRun::wait_milliseconds() const {
   if (interrupting_) return sooner(next_signal_.poll_milliseconds(), give_up_.poll_milliseconds());
-  if (stream_.has_unsent()) return kQuietMilliseconds;
-  const auto left = stream_.last_sent() + kKeepAlive - SteadyClock::now();
+  if (stream_.has_events()) return kQuietMilliseconds;
+  const auto until =
+      stream_.holds_output() ? stream_.holds_since() + kMostHeld : stream_.last_sent() + kKeepAlive;
+  const auto left = until - SteadyClock::now();
   return std::max(0, static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count()));
 }
 
 void CellRun::keep_time(bool was_quiet) {
   if (kernel_.frames().is_inside_event()) return;  // what has come of it was added already
   const auto now = SteadyClock::now();
-  if (!stream_.has_unsent()) {
+  if (!stream_.has_events()) {
     unsent_since_ = now;
-    if (!stream_.client_left() && now - stream_.last_sent() >= kKeepAlive) stream_.keep_alive();
   } else if (was_quiet || now - unsent_since_ >= kMostDelay) {
-    stream_.flush();
+    stream_.send_events();
     unsent_since_ = now;
+  }
+  if (stream_.holds_output()) {
+    if (now - stream_.holds_since() >= kMostHeld) stream_.flush();
+  } else if (!stream_.client_left() && now - stream_.last_sent() >= kKeepAlive) {
+    stream_.keep_alive();
   }
   consider_interrupt();
 }

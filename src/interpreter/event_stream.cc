@@ -13,12 +13,20 @@ namespace {
 // What is collected before it is sent: larger pieces gain nothing, and cost memory.
 constexpr std::size_t kMostUnsent = std::size_t{128} << 10;
 
+// How long the text of one event of output gets.
+constexpr std::size_t kMostHeld = std::size_t{64} << 10;
+
 }  // namespace
 
 void EventStream::add(std::string_view text) {
+  close_output();  // it came before
+  add_text(text);
+}
+
+void EventStream::add_text(std::string_view text) {
   if (left_) return;
   ascii_.append(unsent_, text);
-  if (unsent_.size() >= kMostUnsent) flush();
+  if (unsent_.size() >= kMostUnsent) send_events();
 }
 
 void EventStream::add_execution_count(std::uint32_t count) {
@@ -33,17 +41,36 @@ void EventStream::add_error(std::string_view name, std::string_view value,
 }
 
 void EventStream::add_output(std::string_view kind, std::string_view text) {
-  add(fmt::format("{{\"type\":\"{}\",\"text\":{},\"timestamp\":\"{}\"}}\n", kind, json_quote(text),
-                  format_rfc3339(std::chrono::system_clock::now(), 6)));
+  if (left_) return;
+  if (kind != held_kind_) close_output();
+  if (held_.empty()) {
+    held_kind_ = kind;
+    held_since_ = std::chrono::steady_clock::now();
+  }
+  held_ += text;
+  if (held_.size() >= kMostHeld) close_output();
+}
+
+void EventStream::close_output() {
+  if (held_.empty()) return;
+  const std::string text = std::exchange(held_, {});
+  add_text(fmt::format("{{\"type\":\"{}\",\"text\":{},\"timestamp\":\"{}\"}}\n", held_kind_,
+                       json_quote(text), format_rfc3339(std::chrono::system_clock::now(), 6)));
 }
 
 void EventStream::set_client_left() {
   left_ = true;
   unsent_.clear();
+  held_.clear();
   exchange_.abandon();
 }
 
 void EventStream::flush() {
+  close_output();
+  send_events();
+}
+
+void EventStream::send_events() {
   if (unsent_.empty() || left_) return;
   try {
     if (!exchange_.begun()) exchange_.begin(events_response());
