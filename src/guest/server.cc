@@ -71,8 +71,8 @@ void Server::run() {
   }
   while (!done_) {
     std::array<epoll_event, 32> events{};
-    const int count =
-        ::epoll_wait(epoll_.get(), events.data(), events.size(), next_wait_milliseconds());
+    const int wait = keep_clock(next_wait_milliseconds());
+    const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), wait);
     if (count < 0 && errno != EINTR) throw_errno("wait for events");
     for (int i = 0; i < count; ++i) {
       const epoll_event& event = events[static_cast<std::size_t>(i)];
@@ -266,6 +266,7 @@ void Server::command_ended(pid_t pid, linux::ExitStatus status) {
   const auto found = commands_.find(pid);
   const Command command = std::move(found->second);
   commands_.erase(found);
+  remembered_ = AwakeDeadline::after(AwakeClock::kKeptAfterEnd);
   consider_restart(command, status);
   const Exited exited{.status = status, .timed_out = command.timed_out};
   if (command.detached) end_attached(command, exited);
@@ -294,11 +295,11 @@ void Server::check_deadlines() {
   for (auto& [pid, command] : commands_) {
     if (!command.deadline.passed()) continue;
     command.timed_out = true;
-    command.deadline = Deadline::never();
+    command.deadline = AwakeDeadline::never();
     kill_tree(proc_.get(), pid);
   }
   if (stop_client_ != 0 && stop_deadline_.passed()) {
-    stop_deadline_ = Deadline::never();
+    stop_deadline_ = AwakeDeadline::never();
     ::kill(-1, SIGKILL);
   }
   if (held_back_ && keeper_patience_.passed()) drop_client(keeper_);
@@ -306,13 +307,13 @@ void Server::check_deadlines() {
   if (ports_due_.passed()) tell_of_ports();
   if (!pending_.empty() && pending_.front().patience.passed()) {
     spawner_.kill_newborn();
-    pending_.front().patience = Deadline::after(kSpawnPatience);
+    pending_.front().patience = AwakeDeadline::after(kSpawnPatience);
   }
 }
 
 int Server::next_wait_milliseconds() const {
   int wait = pending_.empty() ? -1 : pending_.front().patience.poll_milliseconds();
-  const auto no_later_than = [&wait](const Deadline& deadline) {
+  const auto no_later_than = [&wait](const AwakeDeadline& deadline) {
     const int left = deadline.poll_milliseconds();
     if (left >= 0 && (wait < 0 || left < wait)) wait = left;
   };
@@ -323,6 +324,18 @@ int Server::next_wait_milliseconds() const {
   no_later_than(ports_due_);
   if (held_back_) no_later_than(keeper_patience_);
   return wait;
+}
+
+// How long to wait, so that a pause that comes meanwhile is noticed by whoever counts the time.
+int Server::keep_clock(int wait) const {
+  AwakeClock& clock = AwakeClock::here();
+  if (wait < 0 && (remembered_.is_never() || remembered_.passed())) {
+    clock.rest();
+    return wait;
+  }
+  clock.beat();
+  constexpr int kBeat = AwakeClock::kBeat / std::chrono::milliseconds(1);
+  return wait < 0 ? kBeat : std::min(wait, kBeat);
 }
 
 }  // namespace hearth::guest

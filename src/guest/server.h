@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
+#include "guest/awake.h"
 #include "guest/core.h"
 #include "guest/log_ring.h"
 #include "guest/protocol.h"
@@ -104,6 +104,7 @@ class Server {
   void read_boot();
   void check_deadlines();
   int next_wait_milliseconds() const;
+  int keep_clock(int wait) const;
   void watch(int fd, std::uint64_t tag, std::uint32_t events, bool modify = false) const;
   void unwatch(int fd) const;
 
@@ -135,13 +136,15 @@ class Server {
   std::uint64_t keeper_ = 0;  // the client that writes the log down, or 0
   std::uint64_t kept_until_ = 0;
   bool held_back_ = false;  // outputs are not read: the keeper is behind
-  Deadline keeper_patience_ = Deadline::never();
-  std::vector<std::shared_ptr<Lasting>> waiting_;  // to be started again
-  std::uint64_t stop_client_ = 0;                  // who wants everything to end
-  Deadline stop_deadline_ = Deadline::never();     // then what is left is killed
+  AwakeDeadline keeper_patience_ = AwakeDeadline::never();
+  std::vector<std::shared_ptr<Lasting>> waiting_;         // to be started again
+  std::uint64_t stop_client_ = 0;                         // who wants everything to end
+  AwakeDeadline stop_deadline_ = AwakeDeadline::never();  // then what is left is killed
   bool leaves_after_stop_ = false;
-  Deadline leave_deadline_ = Deadline::never();  // nothing runs any more: so do we, by then
-  Deadline ports_due_ = Deadline::never();       // to be looked at again
+  AwakeDeadline leave_deadline_ =
+      AwakeDeadline::never();                          // nothing runs any more: so do we, by then
+  AwakeDeadline ports_due_ = AwakeDeadline::never();   // to be looked at again
+  AwakeDeadline remembered_ = AwakeDeadline::never();  // until then, the last that ended
   bool configured_ = false;
   bool kept_ = false;
   bool done_ = false;

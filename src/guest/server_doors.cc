@@ -51,17 +51,17 @@ void Server::connect_to_port(Client& client, const ConnectRequest& request) {
 void Server::start_ports(Client& client, const PortsRequest& request) {
   client.ports = read_listening_ports();
   client.follows_ports = request.follow;
-  if (request.follow) ports_due_ = Deadline::after(kPortsInterval);
+  if (request.follow) ports_due_ = AwakeDeadline::after(kPortsInterval);
   reply(client, Ports{.listening = client.ports});
 }
 
 void Server::tell_of_ports() {
-  ports_due_ = Deadline::never();
+  ports_due_ = AwakeDeadline::never();
   const std::vector<std::uint16_t> now = read_listening_ports();
   std::vector<std::uint64_t> gone;
   for (auto& [id, client] : clients_) {
     if (!client->follows_ports) continue;
-    ports_due_ = Deadline::after(kPortsInterval);
+    ports_due_ = AwakeDeadline::after(kPortsInterval);
     if (client->ports == now) continue;
     client->ports = now;
     try {

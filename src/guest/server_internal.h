@@ -65,12 +65,12 @@ struct Server::Lasting {
   ExecRequest request;
   unsigned restarts = 0;
   Duration pause{};  // before the next start
-  Deadline next_start = Deadline::never();
+  AwakeDeadline next_start = AwakeDeadline::never();
 };
 
 struct Server::Command {
   std::uint64_t client = 0;  // 0: detached, or the client is gone
-  Deadline deadline = Deadline::never();
+  AwakeDeadline deadline = AwakeDeadline::never();
   bool timed_out = false;
   std::shared_ptr<Lasting> lasting;  // or none
   Time started{};
@@ -92,13 +92,13 @@ struct Server::PendingSpawn {
   std::vector<linux::Fd> stdio;
   linux::Fd terminal;              // outer end, for the client
   std::vector<OutputEnd> outputs;  // of a detached one
-  Deadline deadline = Deadline::never();
+  AwakeDeadline deadline = AwakeDeadline::never();
   linux::Fd input;  // as in Command
   bool detached = false;
   bool main = false;
   bool only_end = false;
   std::shared_ptr<Lasting> lasting;
-  Deadline patience = Deadline::never();
+  AwakeDeadline patience = AwakeDeadline::never();
 };
 
 }  // namespace hearth::guest

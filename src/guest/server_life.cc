@@ -42,7 +42,7 @@ void Server::begin_stop(Client& client, const StopRequest& request) {
 void Server::stop_everything(std::uint64_t client, Duration grace, bool leave) {
   stop_client_ = client;
   leaves_after_stop_ = leave;
-  stop_deadline_ = Deadline::after(grace);
+  stop_deadline_ = AwakeDeadline::after(grace);
   waiting_.clear();
   // To everybody but us. Kills are left to the deadline, also one without any grace.
   if (grace > Duration::zero()) ::kill(-1, SIGTERM);
@@ -54,8 +54,8 @@ void Server::finish_stop_if_empty() {
   siginfo_t ended{};
   if (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD) return;
   const auto client = clients_.find(std::exchange(stop_client_, 0));
-  stop_deadline_ = Deadline::never();
-  if (leaves_after_stop_) leave_deadline_ = Deadline::after(kLeavePatience);
+  stop_deadline_ = AwakeDeadline::never();
+  if (leaves_after_stop_) leave_deadline_ = AwakeDeadline::after(kLeavePatience);
   if (client != clients_.end()) reply(*client->second, Exited{});
 }
 
@@ -93,7 +93,7 @@ void Server::consider_restart(const Command& command, const linux::ExitStatus& s
   lasting->pause = lasting->pause == Duration{} || ran_long
                        ? kFirstPause
                        : std::min(lasting->pause * 2, kLongestPause);
-  lasting->next_start = Deadline::after(lasting->pause);
+  lasting->next_start = AwakeDeadline::after(lasting->pause);
   ++lasting->restarts;
   waiting_.push_back(lasting);
 }

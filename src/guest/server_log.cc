@@ -19,7 +19,7 @@ void Server::note_kept(std::uint64_t position) {
   if (position <= kept_until_) return;
   kept_until_ = std::min(position, log_.end());
   if (!held_back_) return;
-  keeper_patience_ = Deadline::after(kKeeperPatience);
+  keeper_patience_ = AwakeDeadline::after(kKeeperPatience);
   if (!must_hold_back()) let_go();
 }
 
@@ -27,14 +27,14 @@ void Server::note_kept(std::uint64_t position) {
 void Server::hold_back() {
   if (held_back_) return;
   held_back_ = true;
-  keeper_patience_ = Deadline::after(kKeeperPatience);
+  keeper_patience_ = AwakeDeadline::after(kKeeperPatience);
   for (const auto& [id, output] : outputs_) unwatch(output.fd.get());
 }
 
 void Server::let_go() {
   if (!held_back_) return;
   held_back_ = false;
-  keeper_patience_ = Deadline::never();
+  keeper_patience_ = AwakeDeadline::never();
   for (const auto& [id, output] : outputs_)
     watch(output.fd.get(), tag_of(Tag::output, id), EPOLLIN);
 }

@@ -17,13 +17,13 @@ namespace {
 // Commands that wait to be born. A sandbox starved of CPU starts them slowly.
 constexpr std::size_t kMaxPending = 1024;
 
-Deadline deadline_of(const ExecRequest& request) {
+AwakeDeadline deadline_of(const ExecRequest& request) {
   // A time beyond a century is as good as none, and would overflow.
   constexpr std::uint64_t kCentury = 100ull * 365 * 24 * 3600 * 1000;
   if (request.timeout_milliseconds == 0 || request.timeout_milliseconds > kCentury) {
-    return Deadline::never();
+    return AwakeDeadline::never();
   }
-  return Deadline::after(std::chrono::milliseconds(request.timeout_milliseconds));
+  return AwakeDeadline::after(std::chrono::milliseconds(request.timeout_milliseconds));
 }
 
 }  // namespace
@@ -86,7 +86,7 @@ void Server::hurry_spawner() {
 
 void Server::spawn_next() {
   if (pending_.empty() || spawner_.busy()) return;
-  pending_.front().patience = Deadline::after(kSpawnPatience);
+  pending_.front().patience = AwakeDeadline::after(kSpawnPatience);
   spawner_.begin(pending_.front().plan, std::move(pending_.front().stdio),
                  /*tell=*/!pending_.front().only_end || pending_.size() > 1);
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "guest/awake.h"
 #include "linux/pty.h"
 
 namespace hearth::inside {
@@ -252,7 +253,7 @@ void Process::finish() {
   input_.reset();
   bell_.reset();
   end_ = exit_;
-  ended_at_ = std::chrono::steady_clock::now();
+  ended_at_ = guest::AwakeClock::here().now();
   for (const Seat& seat : seats_) ring_bell(seat.bell);
 }
 

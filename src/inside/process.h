@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "guest/awake.h"
 #include "inside/processes.h"
 #include "linux/fd.h"
 
@@ -63,7 +64,7 @@ class Process {
   // `own` gets what is read without a detour.
   Pumped pump(std::span<const pollfd> waits, const Listener* own);
 
-  std::chrono::steady_clock::time_point ended_at() const;
+  guest::AwakeClock::Moment ended_at() const;
   // When it is over, to be used for another; nothing if it broke.
   std::optional<guest::Connection> take_connection();
 
@@ -120,7 +121,7 @@ class Process {
   bool hurried_ = false;  // by a signal
   bool killed_ = false;   // and gone
   std::optional<ProcessEnd> end_;
-  std::chrono::steady_clock::time_point ended_at_;
+  guest::AwakeClock::Moment ended_at_;
   std::list<Seat> seats_;
   std::shared_ptr<const Chunk> chunk_;  // the last that was published
   std::size_t waited_for_ = 0;          // seats that have not taken it

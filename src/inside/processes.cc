@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/on_failure.h"
+#include "guest/awake.h"
 #include "inside/process.h"
 
 namespace hearth::inside {
@@ -16,8 +17,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How long after its end a command can still be asked how it ended.
-constexpr Duration kRetained = 30s;
+// How long after its end a command can still be asked how it ended; a pause is no part of it.
+constexpr Duration kRetained = guest::AwakeClock::kKeptAfterEnd;
 // More than so many, and those that have ended are forgotten at once.
 constexpr std::size_t kMostKept = 4096;
 // Connections to the server that wait for the next command.
@@ -173,7 +174,7 @@ Heard Processes::listen_as_starter(const std::shared_ptr<Process>& process,
 }
 
 void Processes::forget_old() {
-  const auto limit = std::chrono::steady_clock::now() - kRetained;
+  const auto limit = guest::AwakeClock::here().now() - kRetained;
   table_.with([&](auto& table) {
     const bool is_full = table.size() > kMostKept;
     std::erase_if(table, [&](const auto& each) {

@@ -122,6 +122,27 @@ TEST_F(Life, PauseHoldsEverythingAndResumeLetsItGo) {
   EXPECT_GT(ticks(), before);
 }
 
+// As in a machine whose clock stands still.
+TEST_F(Life, WhatACommandHasLeftOfItsTimeOutlastsAPause) {
+  guest::Connection guest(runtime().connect(id_));
+  guest::ExecRequest request;
+  request.command = {"/bin/sh", "-c", "until test -e /tmp/go; do sleep 0.01; done"};
+  request.timeout_milliseconds = 10'000;
+  guest.start(request, {});
+  runtime().pause(id_);
+  ::usleep(12'000'000);
+  runtime().resume(id_);
+  sh("touch /tmp/go");
+  const auto exited = guest.wait(Deadline::after(60s));
+  ASSERT_TRUE(exited);
+  EXPECT_FALSE(exited->timed_out);
+  // What is left of it passes.
+  request.command = {"/bin/sleep", "600"};
+  request.timeout_milliseconds = 100;
+  guest.start(request, {});
+  EXPECT_TRUE(guest.wait(Deadline::after(60s))->timed_out);
+}
+
 TEST_F(Life, APausedSandboxIsFoundAgainAndCanBeDestroyed) {
   sh("echo kept > /tmp/kept");
   runtime().pause(id_);
