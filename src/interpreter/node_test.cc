@@ -45,6 +45,22 @@ TEST_F(Node, AwaitsAtTheTopLevel) {
   EXPECT_EQ(text("const v = await new Promise((r) => setTimeout(() => r(5), 5)); v + 1"), "6");
 }
 
+TEST_F(Node, WaitsForAPromiseThatIsTheResult) {
+  const Executed executed =
+      run("async function main() {\n  await new Promise((r) => setTimeout(r, 5));\n"
+          "  console.log('in');\n  return 42;\n}\nmain()");
+  EXPECT_EQ(executed.result_field("text"), "42");
+  EXPECT_EQ(executed.output, "in\n");
+  EXPECT_EQ(text("_"), "42");
+  EXPECT_TRUE(run("(async () => {})()").results.empty());
+
+  const Executed rejected = run("(async () => { throw new TypeError('no') })()");
+  EXPECT_EQ(rejected.error_field("name"), "TypeError");
+  EXPECT_EQ(rejected.error_field("value"), "no");
+  EXPECT_EQ(rejected.error_output, "");
+  EXPECT_EQ(run("Promise.reject('text')").error_field("value"), "text");
+}
+
 TEST_F(Node, Imports) {
   EXPECT_EQ(text("import fs from 'fs'; typeof fs.readFileSync"), "function");
   EXPECT_EQ(text("import * as p from 'node:path'\nimport {join as j, sep} from \"path\";\n"
@@ -88,7 +104,8 @@ TEST_F(Node, SurvivesErrorsInTheBackground) {
 TEST_F(Node, IsInterruptedByADeparture) {
   run("var x = 5");
   for (const char* endless : {"console.log('begun'); while (true) {}",
-                              "console.log('begun'); await new Promise(() => {})"}) {
+                              "console.log('begun'); await new Promise(() => {})",
+                              "console.log('begun'); new Promise(() => {})"}) {
     serve::TestClient client = guest_.begin(cell(endless, R"("language":"js")"));
     client.receive_piece();
     client.close();

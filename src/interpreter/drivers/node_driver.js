@@ -248,7 +248,11 @@ function runCell(cell) {
   inner.run = () => {
     const code = cell.code.toString();
     const script = toScript(cell.language === 'typescript' ? withoutTypes(code) : code);
-    evaluate(script, (outcome) => finish(outcome, 'error' in outcome));
+    evaluate(script, (outcome) => {
+      if ('error' in outcome || !util.types.isPromise(outcome.value)) return finish(outcome, 'error' in outcome);
+      // `main()` at the end of a cell: what it will give is meant, and the cell lasts until then.
+      Promise.prototype.then.call(outcome.value, (value) => finish({value}, false), (error) => finish({error}, true));
+    });
   };
   try {
     // An endless loop in the cell can be interrupted because this script can.
