@@ -123,6 +123,37 @@ TEST_F(Python, DisplaysBeforeTheResult) {
   EXPECT_EQ(executed.result_field("is_main_result", 2), "true");
 }
 
+TEST_F(Python, DisplaysFromManyThreadsAtOnce) {
+  const Executed executed = run(
+      "from concurrent.futures import ThreadPoolExecutor\n"
+      "with ThreadPoolExecutor(8) as pool:\n"
+      "  for i in range(40): pool.submit(display, {'text/html': str(i % 10) * 300_000}, raw=True)\n"
+      "x = 5");
+
+  EXPECT_EQ(executed.error, "");
+  ASSERT_EQ(executed.results.size(), 40U);
+  for (std::size_t i = 0; i < executed.results.size(); ++i) {
+    const std::string html = executed.result_field("html", i);
+    EXPECT_EQ(html, std::string(300'000, html.front()));
+  }
+  EXPECT_EQ(text("x"), "5");
+}
+
+TEST_F(Python, DisplaysFromAHandlerOfSignals) {
+  const Executed executed =
+      run("import signal\ntimes = 0\n"
+          "def show(*ignored):\n  global times\n  times += 1\n  display('from the handler')\n"
+          "signal.signal(signal.SIGALRM, show)\n"
+          "signal.setitimer(signal.ITIMER_REAL, 0.005, 0.007)\n"
+          "while times < 8: display({'text/html': 'x' * 10_000_000}, raw=True)\n"
+          "signal.setitimer(signal.ITIMER_REAL, 0)\n'end'");
+
+  EXPECT_EQ(executed.error, "");
+  EXPECT_EQ(executed.kinds.back(), "end_of_execution");
+  ASSERT_FALSE(executed.results.empty());
+  EXPECT_EQ(executed.result_field("text", executed.results.size() - 1), "end");
+}
+
 TEST_F(Python, KnowsIPythonsDisplayWithoutIPython) {
   const Executed executed =
       run("from IPython.display import display, HTML, Markdown, Image\n"

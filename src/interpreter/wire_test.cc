@@ -217,6 +217,19 @@ TEST_F(Wire, ADepartureInterruptsAndKeepsVariables) {
   EXPECT_EQ(next.error, "");
 }
 
+TEST_F(Wire, ADepartureInTheMiddleOfAnEventKeepsVariables) {
+  run("x = 5");
+  for (int i = 0; i < 3; ++i) {
+    serve::TestClient client =
+        begin("big = {'text/html': 'x' * 10_000_000}\nwhile True: display(big, raw=True)");
+    client.receive_piece();
+    client.close();
+
+    const Executed next = run("x");
+    EXPECT_EQ(next.result_field("text"), "5") << i;
+  }
+}
+
 TEST_F(Wire, ACellThatIgnoresInterruptsIsGivenUp) {
   run("x = 5");
   begin("import signal, time\nsignal.signal(2, signal.SIG_IGN)\nwhile True: time.sleep(60)")

@@ -18,8 +18,9 @@ import io
 import os
 import sys
 from _ast import Expr, Expression, PyCF_ONLY_AST
+from _signal import SIG_BLOCK, SIG_SETMASK, pthread_sigmask, valid_signals
 from _socket import AF_UNIX, MSG_DONTWAIT, SOCK_STREAM, socket
-from _thread import get_ident
+from _thread import RLock, get_ident
 from time import perf_counter_ns
 from types import ModuleType
 
@@ -69,7 +70,24 @@ def part(name):
 # --- talking to the guest
 
 
-send = control.sendall
+every_signal = valid_signals()
+sending = RLock()
+
+
+def send(data):
+    """Frames, and nothing of other threads' in between.
+
+    A handler of signals runs in the middle of sendall() as well, where it may raise (an interrupt does) or
+    send something itself. While no signal reaches this thread, sendall() is one call to the kernel of the
+    system, and handlers that run after it find nothing half-done: so the lock may be taken again.
+    """
+    before = pthread_sigmask(SIG_BLOCK, ())
+    try:
+        pthread_sigmask(SIG_BLOCK, every_signal)
+        with sending:
+            control.sendall(data)
+    finally:
+        pthread_sigmask(SIG_SETMASK, before)
 
 
 class Inbox:
