@@ -71,6 +71,13 @@ void drop_nulls(JsonObject& object) {
   }
 }
 
+// When it became its client's, and when it ends unless its start takes until `usable`.
+void put_times(const Birth& birth, Time started, Time usable, Json& patch) {
+  model::make_object_at(patch, {"metadata", "annotations"})[model::kStartedAnnotation] =
+      time_text(started);
+  put_end(patch, usable + std::chrono::seconds(birth.timeout_seconds), !pauses_at_end(birth.marks));
+}
+
 // Takes away what only members of pools say, on the Sandbox and on its pod.
 void leave_pool(const Json& sandbox, Json& patch) {
   const auto drop_labels = [](JsonObject& labels) {
@@ -130,6 +137,7 @@ Object adopt(Core& core, const Birth& birth, pool::Hold hold) {
   const Object member = hold.sandbox();
   if (core.parts.chosen) core.parts.chosen(model::key_of(*member));
   Json patch = birth.marks;
+  put_times(birth, core.now(), core.now(), patch);
   leave_pool(*member, patch);
   name_environment(patch, model::name_of(*member), birth.environment);
   const client::PatchOptions options{.is_checked = is_checked(*member, patch)};
@@ -137,7 +145,7 @@ Object adopt(Core& core, const Birth& birth, pool::Hold hold) {
                                       options);
 }
 
-Json cold_sandbox(const Birth& birth) {
+Json cold_sandbox(const Core& core, const Birth& birth) {
   const std::string id = new_sandbox_id();
   const std::string hash = model::name_hash(birth.template_id);
   Json spec = birth.spec();
@@ -155,6 +163,7 @@ Json cold_sandbox(const Birth& birth) {
                                                     {model::kTemplateRefHashLabel, hash}}}}},
       {"spec", std::move(spec)}};
   merge_into(made.get_object(), birth.marks.get_object());
+  put_times(birth, core.now(), core.latest_start(), made);
   name_environment(made, id, birth.environment);
   drop_nulls(made.at("metadata").get_object());
   drop_nulls(made.at("spec").get_object());
@@ -194,7 +203,7 @@ Object give_warm(Core& core, const Birth& birth) {
 }
 
 Object give_cold(Core& core, const Birth& birth) {
-  const Json wanted = cold_sandbox(birth);
+  const Json wanted = cold_sandbox(core, birth);
   const auto turn = core.turns.take(model::key_of(wanted));
   const Json made = core.parts.client.create(client::kSandboxes, wanted);
   OnFailure undo([&] { discard(core, made); });
@@ -202,19 +211,20 @@ Object give_cold(Core& core, const Birth& birth) {
   keep_environment(core, made, birth);
   const Object ready = wait_until_ready(core, made, core.options.start_patience);
   complete(core, *ready, birth, core.options.start_patience);
-  core.settle(*ready);
+  Json times = JsonObject();
+  put_times(birth, core.now(), core.now(), times);
+  const Object begun = std::make_shared<const Json>(core.patch_sandbox(*ready, std::move(times)));
   undo.release();
-  return ready;
+  return begun;
 }
 
 }  // namespace
 
-Json marks_of(const CreateRequest& request, std::string_view template_id, Time now) {
+Json marks_of(const CreateRequest& request, std::string_view template_id) {
   JsonObject labels{{model::kFrontLabel, kFront}};
   if (model::check_label_value(template_id).empty()) labels[model::kTemplateLabel] = template_id;
   JsonObject annotations = network_annotations(request.network);
   annotations[model::kTemplateRefAnnotation] = template_id;
-  annotations[model::kStartedAnnotation] = time_text(now);
   annotations[kTimeoutAnnotation] = std::to_string(request.timeout_seconds);
   annotations[model::kOnTimeoutAnnotation] = request.pauses ? "pause" : "kill";
   annotations[model::kAccessAnnotation] = request.is_secure ? "token" : "open";
@@ -223,7 +233,6 @@ Json marks_of(const CreateRequest& request, std::string_view template_id, Time n
   put_metadata(request.metadata, labels, annotations);
   Json marks = JsonObject{{"metadata", JsonObject{{"labels", std::move(labels)},
                                                   {"annotations", std::move(annotations)}}}};
-  put_end(marks, now + std::chrono::seconds(request.timeout_seconds), !request.pauses);
   return marks;
 }
 

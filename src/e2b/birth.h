@@ -5,9 +5,11 @@
 //   blueprint ── create ── wait for Ready ───┘
 //
 // From its first write on it has an end: whatever dies in between, it goes by itself. What fails
-// here is deleted at once.
+// here is deleted at once. The time of one that starts cold begins when it is usable; until then
+// its end is so late that starting uses up none of it.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -24,13 +26,14 @@ struct Birth {
   std::function<Json()> spec;      // of a cold one: podTemplate and the rest of a blueprint
   std::optional<model::Key> pool;  // where a warm one may be taken from
   std::string tenant;              // whom the allocator is fair to
-  // A merge patch of a Sandbox: labels, annotations, its end. See marks_of.
+  // A merge patch of a Sandbox: labels and annotations, but for its times. See marks_of.
   Json marks;
+  std::int64_t timeout_seconds = 0;
   Texts environment;
 };
 
 // What the request makes of a Sandbox besides its pod: a merge patch.
-Json marks_of(const CreateRequest& request, std::string_view template_id, Time now);
+Json marks_of(const CreateRequest& request, std::string_view template_id);
 
 // Puts in what the template says about access. Its word on who gets in is the least that is asked
 // for; of the rest, what the request says goes before it.

@@ -111,6 +111,9 @@ struct Core {
   void tell(const Json& sandbox) const;
   void tell_deleted(const Json& last) const;
   Time now() const { return parts.clock.now(); }
+  // When a start that begins now has succeeded or been given up: it is waited for until it is
+  // Ready, and then until its pod can be reached.
+  Time latest_start() const { return now() + 2 * options.start_patience; }
   // The Reach, or who stands in for it.
   pool::Outfitter& outfitter() const { return *outfitter_; }
 

@@ -35,7 +35,8 @@ Birth birth_of(const Core& core, const tenants::KeyHolder& holder, const CreateR
       .spec = [sandbox_template] { return controllers::blueprint_of(*sandbox_template).spec; },
       .pool = {},
       .tenant = holder.team,
-      .marks = marks_of(request, id, core.now()),
+      .marks = marks_of(request, id),
+      .timeout_seconds = request.timeout_seconds,
       .environment = request.environment};
   put_access_rules(*sandbox_template, birth.marks);
   birth.pool = find_pool(core, holder.ns, *sandbox_template);

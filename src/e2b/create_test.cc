@@ -325,6 +325,58 @@ TEST(E2bCreates, WhatDoesNotBecomeReadyIsRemoved) {
   EXPECT_TRUE(world.client().list_all(client::kSandboxes, {}).items.empty());
 }
 
+// The id of a sandbox that starts and stays at it; another one runs.
+std::string find_starting(World& world, const std::string& other = {}) {
+  std::string id;
+  EXPECT_TRUE(eventually([&] {
+    for (const Json& pod : world.client().list_all(client::kPods, {}).items)
+      if (model::name_of(pod) != other) id = model::name_of(pod);
+    return !id.empty();
+  }));
+  return id;
+}
+
+TEST(E2bCreates, StartingTakesNothingOfItsTime) {
+  World world;
+  world.node.stop_working();
+  Answer answer;
+  std::jthread asking(
+      [&] { answer = world.ask("POST", "/v2/sandboxes", R"({"templateID":"base","timeout":5})"); });
+  const std::string id = find_starting(world);
+  ASSERT_FALSE(id.empty());
+  const auto end = end_at(world.sandbox(id));
+  ASSERT_TRUE(end) << "whatever dies now, it goes by itself";
+  EXPECT_LT(*end, world.clock.now() + std::chrono::minutes(1));
+  world.clock.advance(std::chrono::seconds(10));
+  EXPECT_EQ(world.ask("GET", "/sandboxes/" + id).status, 200U);
+  world.node.restart_container("default", id);
+  asking.join();
+  ASSERT_EQ(answer.status, 201U) << answer.message();
+  const Answer detail = world.ask("GET", "/sandboxes/" + id);
+  EXPECT_EQ(detail.text("startedAt"), time_text(world.clock.now()));
+  EXPECT_EQ(detail.text("endAt"), time_text(world.clock.now() + std::chrono::seconds(5)));
+  const auto shutdown = parse_rfc3339(model::text_at(world.sandbox(id), {"spec", "shutdownTime"}));
+  ASSERT_TRUE(shutdown);
+  EXPECT_LT(*shutdown, world.clock.now() + std::chrono::seconds(6));
+}
+
+TEST(E2bForks, StartingTakesNothingOfTheirTime) {
+  World world;
+  const std::string source = world.create();
+  world.node.stop_working();
+  Answer answer;
+  std::jthread asking(
+      [&] { answer = world.ask("POST", "/sandboxes/" + source + "/fork", R"({"timeout":5})"); });
+  const std::string id = find_starting(world, source);
+  ASSERT_FALSE(id.empty());
+  world.clock.advance(std::chrono::seconds(10));
+  world.node.restart_container("default", id);
+  asking.join();
+  ASSERT_EQ(answer.status, 201U) << answer.message();
+  EXPECT_EQ(world.ask("GET", "/sandboxes/" + id).text("endAt"),
+            time_text(world.clock.now() + std::chrono::seconds(5)));
+}
+
 TEST(E2bCreates, WhereThereIsNoRoomItIsSaid) {
   Options options = quick_options();
   options.start_patience = std::chrono::milliseconds(50);

@@ -40,30 +40,24 @@ bool is_inherited_label(std::string_view key) {
 }
 
 // A merge patch, as marks_of makes it of a request.
-Json marks_like(const Json& sandbox, std::int64_t timeout, Time now) {
+Json marks_like(const Json& sandbox, std::int64_t timeout) {
   JsonObject labels;
   if (const JsonObject* all = model::object_at(sandbox, {"metadata", "labels"}))
     for (const auto& [key, value] : *all)
       if (is_inherited_label(key)) labels[key] = value;
-  JsonObject annotations{{model::kStartedAnnotation, time_text(now)},
-                         {kTimeoutAnnotation, std::to_string(timeout)}};
+  JsonObject annotations{{kTimeoutAnnotation, std::to_string(timeout)}};
   const auto inherit = [&](std::string_view key) {
     if (const auto value = model::annotation_of(sandbox, key); !value.empty())
       annotations[key] = value;
   };
   std::ranges::for_each(kInherited, inherit);
   inherit(kInternetAnnotation);
-  Json marks = JsonObject{{"metadata", JsonObject{{"labels", std::move(labels)},
-                                                  {"annotations", std::move(annotations)}}}};
-  put_end(marks, now + std::chrono::seconds(timeout), !pauses_at_end(sandbox));
-  return marks;
+  return JsonObject{{"metadata", JsonObject{{"labels", std::move(labels)},
+                                            {"annotations", std::move(annotations)}}}};
 }
 
-Json fork_once(Core& core, const Call& call, const Json& source, Birth birth,
-               std::int64_t timeout) {
+Json fork_once(Core& core, const Call& call, const Birth& birth) {
   try {
-    // Its time begins now: those before it in a long line have begun theirs.
-    birth.marks = marks_like(source, timeout, core.now());
     core.rates.admit(call.holder);
     const Census::Place place = core.census.admit(call.holder);
     return JsonObject{{"sandbox", sandbox_answer(core, *give_birth(core, birth))}};
@@ -102,10 +96,11 @@ http::Response fork(Core& core, KeptImages& images, const Call& call) {
                     .spec = [&] { return spec_from_image(source, *kept.pod, kept.image.name()); },
                     .pool = {},
                     .tenant = call.holder.team,
-                    .marks = {},
+                    .marks = marks_like(source, timeout),
+                    .timeout_seconds = timeout,
                     .environment = read_environment(core, source)};
-  return answer_json(201, fork_all(static_cast<std::size_t>(count),
-                                   [&] { return fork_once(core, call, source, birth, timeout); }));
+  return answer_json(
+      201, fork_all(static_cast<std::size_t>(count), [&] { return fork_once(core, call, birth); }));
 }
 
 }  // namespace

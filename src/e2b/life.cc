@@ -71,10 +71,10 @@ void kill(Core& core, const Json& sandbox) {
       core.options.settle_patience);
 }
 
-void set_end(Core& core, const Json& sandbox, Time end) {
+Json set_end(Core& core, const Json& sandbox, Time end) {
   Json patch = JsonObject();
   put_end(patch, end, !pauses_at_end(sandbox));
-  core.patch_sandbox(sandbox, std::move(patch));
+  return core.patch_sandbox(sandbox, std::move(patch));
 }
 
 void extend(Core& core, const Json& sandbox, std::int64_t seconds) {

@@ -10,7 +10,8 @@ namespace hearth::e2b {
 // Deletes it; the cache knows when this returns. Throws Refusal(404) when somebody was faster.
 void kill(Core& core, const Json& sandbox);
 
-void set_end(Core& core, const Json& sandbox, Time end);
+// As it is then.
+Json set_end(Core& core, const Json& sandbox, Time end);
 // To so many seconds from now, unless its end is later anyway.
 void extend(Core& core, const Json& sandbox, std::int64_t seconds);
 

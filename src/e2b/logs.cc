@@ -13,6 +13,7 @@
 #include "e2b/routes.h"
 #include "e2b/state.h"
 #include "e2b/view.h"
+#include "model/agent_sandbox.h"
 
 namespace hearth::e2b {
 namespace {
@@ -69,7 +70,7 @@ bool is_about(const Json& event, const Json& sandbox) {
   return kind == "Pod";
 }
 
-void add_events(Core& core, const Json& sandbox, Time started, std::vector<Entry>& entries) {
+void add_events(Core& core, const Json& sandbox, Time since, std::vector<Entry>& entries) {
   const client::List events = core.parts.client.list_all(
       client::kEvents, {.ns = std::string(model::namespace_of(sandbox)),
                         .label_selector = {},
@@ -80,7 +81,7 @@ void add_events(Core& core, const Json& sandbox, Time started, std::vector<Entry
   for (const Json& event : events.items) {
     const auto at = time_of_event(event);
     // What came before was not this user's.
-    if (!at || *at < started || !is_about(event, sandbox)) continue;
+    if (!at || *at < since || !is_about(event, sandbox)) continue;
     entries.push_back({.at = *at,
                        .level = model::text_at(event, {"type"}) == "Warning" ? "warn" : "info",
                        .logger = std::string(model::text_at(event, {"reportingController"})),
@@ -90,11 +91,17 @@ void add_events(Core& core, const Json& sandbox, Time started, std::vector<Entry
   }
 }
 
+// A warm one had a life before it was anybody's; of a cold one, its start is told as well.
+Time story_begins(const Json& sandbox, Time started) {
+  if (model::label_of(sandbox, model::kLaunchTypeLabel) != "cold") return started;
+  return std::min(started, model::created_at(sandbox).value_or(started));
+}
+
 // The oldest first.
 std::vector<Entry> read_entries(Core& core, const Json& sandbox) {
   const Time started = started_at(sandbox).value_or(Time());
   std::vector<Entry> entries = entries_of_life(sandbox, started);
-  add_events(core, sandbox, started, entries);
+  add_events(core, sandbox, story_begins(sandbox, started), entries);
   // Of one moment in the order in which they were found.
   std::vector<std::pair<Time, std::size_t>> order;
   for (const Entry& each : entries) order.emplace_back(each.at, order.size());

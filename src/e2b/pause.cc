@@ -12,6 +12,7 @@
 #include "base/on_failure.h"
 #include "controllers/sandbox_pod.h"
 #include "e2b/answers.h"
+#include "e2b/life.h"
 #include "e2b/outfitting.h"
 #include "e2b/state.h"
 #include "e2b/words.h"
@@ -123,9 +124,10 @@ void put_away(Core& core, const Json& sandbox) {
   core.patch_sandbox(*paused, annotated(kImagesAnnotation, Json(image)));
 }
 
-Json resume_patch(Core& core, const Json& sandbox, std::int64_t seconds) {
+// Its time begins when it runs; until then its end is so late that starting uses up none of it.
+Json resume_patch(const Core& core, const Json& sandbox, std::int64_t seconds) {
   Json patch = annotated(model::kPauseAnnotation, nullptr);
-  put_end(patch, core.now() + std::chrono::seconds(seconds), !pauses_at_end(sandbox));
+  put_end(patch, core.latest_start() + std::chrono::seconds(seconds), !pauses_at_end(sandbox));
   if (controllers::is_suspended(sandbox))
     model::make_object_at(patch, {"spec"})["operatingMode"] = "Running";
   return patch;
@@ -172,9 +174,9 @@ Json resume(Core& core, const Json& sandbox, std::int64_t seconds, Keeps keeps) 
   const Object pod = wait_for_pod(core, *running, core.options.start_patience);
   if (!core.outfitted.has(model::key_of(*running), container_of(*pod)))
     outfit_pod(core, *running, *pod, read_environment(core, *running));
+  Json begun = set_end(core, *running, core.now() + std::chrono::seconds(seconds));
   undo.release();
-  core.tell(*running);
-  return *running;
+  return begun;
 }
 
 void wake(Core& core, const model::Key& key) {

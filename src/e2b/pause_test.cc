@@ -176,6 +176,24 @@ TEST_F(E2bPauses, AtTheEndOfItsTimeWithoutMemory) {
   EXPECT_EQ(world.reach.images().size(), 1U);
 }
 
+TEST_F(E2bPauses, GoingOnTakesNothingOfTheirTime) {
+  const std::string id = world.create();
+  ASSERT_EQ(post(id, "pause", R"({"memory":false})"), 204U) << last.message();
+  ASSERT_TRUE(eventually([&] { return !world.client().find(client::kPods, "default", id); }));
+  world.node.stop_working();
+  Answer answer;
+  std::jthread asking(
+      [&] { answer = world.ask("POST", "/sandboxes/" + id + "/connect", R"({"timeout":5})"); });
+  ASSERT_TRUE(
+      eventually([&] { return world.client().find(client::kPods, "default", id).has_value(); }));
+  world.clock.advance(seconds(10));
+  world.node.restart_container("default", id);
+  asking.join();
+  ASSERT_EQ(answer.status, 201U) << answer.message();
+  EXPECT_EQ(world.ask("GET", "/sandboxes/" + id).text("endAt"),
+            time_text(world.clock.now() + seconds(5)));
+}
+
 TEST_F(E2bPauses, CountNoMoreAmongThoseThatRun) {
   const std::string key =
       world.keys.issue({.team = "blue", .name = "k", .limits = {.sandboxes = 1}, .expires = {}})
