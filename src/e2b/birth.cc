@@ -133,8 +133,9 @@ bool is_checked(const Json& member, const Json& patch) {
 }
 
 // The one write. Null when somebody else has it now.
-Object adopt(Core& core, const Birth& birth, pool::Hold hold) {
+Object adopt(Core& core, const Birth& birth, Census::Place& place, pool::Hold hold) {
   const Object member = hold.sandbox();
+  place.name(model::name_of(*member));
   if (core.parts.chosen) core.parts.chosen(model::key_of(*member));
   Json patch = birth.marks;
   put_times(birth, core.now(), core.now(), patch);
@@ -182,7 +183,7 @@ void complete(Core& core, const Json& sandbox, const Birth& birth, Duration pod_
 }
 
 // Who makes it has its turn until it is done: the keeper has no part in it meanwhile.
-Object give_warm(Core& core, const Birth& birth) {
+Object give_warm(Core& core, const Birth& birth, Census::Place& place) {
   if (core.parts.allocator == nullptr || !birth.pool) return nullptr;
   for (int i = 0; i < kMostTakes; ++i) {
     auto hold = take(core, birth);
@@ -190,7 +191,7 @@ Object give_warm(Core& core, const Birth& birth) {
     // Not before: one that is to come does so through those who give way.
     const reconcile::RightOfWay::Urgent urgent(core.parts.manager.right_of_way());
     const auto turn = core.turns.take(model::key_of(*hold->sandbox()));
-    Object warm = adopt(core, birth, std::move(*hold));
+    Object warm = adopt(core, birth, place, std::move(*hold));
     if (!warm) continue;
     OnFailure undo([&] { discard(core, *warm); });
     keep_environment(core, *warm, birth);
@@ -202,8 +203,9 @@ Object give_warm(Core& core, const Birth& birth) {
   return nullptr;
 }
 
-Object give_cold(Core& core, const Birth& birth) {
+Object give_cold(Core& core, const Birth& birth, Census::Place& place) {
   const Json wanted = cold_sandbox(core, birth);
+  place.name(model::name_of(wanted));
   const auto turn = core.turns.take(model::key_of(wanted));
   const Json made = core.parts.client.create(client::kSandboxes, wanted);
   OnFailure undo([&] { discard(core, made); });
@@ -261,11 +263,11 @@ std::optional<model::Key> find_pool(const Core& core, std::string_view ns,
   return {};
 }
 
-Object give_birth(Core& core, const Birth& birth) {
+Object give_birth(Core& core, const Birth& birth, Census::Place& place) {
   const auto started = std::chrono::steady_clock::now();
-  Object made = give_warm(core, birth);
+  Object made = give_warm(core, birth, place);
   const std::string_view path = made ? "warm" : "cold";
-  if (!made) made = give_cold(core, birth);
+  if (!made) made = give_cold(core, birth, place);
   core.parts.metrics
       .histogram("hearth_e2b_create_seconds", "From the request to a sandbox that is usable.",
                  metrics::latency_buckets(), {{"path", std::string(path)}})

@@ -45,8 +45,9 @@ std::optional<model::Key> find_pool(const Core& core, std::string_view ns,
 // Before the caches start.
 void index_pools(client::WatchCache& pools);
 
-// As the cache shows it, usable. Blocks. Throws Error, Refusal.
-Object give_birth(Core& core, const Birth& birth);
+// As the cache shows it, usable. The place is told which one it is for. Blocks. Throws Error,
+// Refusal.
+Object give_birth(Core& core, const Birth& birth, Census::Place& place);
 
 // The sandbox, if it is still this one. Does not throw: for clearing up.
 void discard(Core& core, const Json& sandbox);

@@ -59,7 +59,7 @@ http::Response create_new(Core& core, KeptImages& images, TeamPools& team_pools,
   const std::shared_ptr<Census::Place> place(new Census::Place(core.census.admit(call.holder)));
   Birth birth = birth_of(core, call.holder, request, sandbox_template);
   if (key) put_idempotency_key(*key, birth.marks);
-  const Object made = give_birth(core, birth);
+  const Object made = give_birth(core, birth, *place);
   team_pools.note_use(birth, *sandbox_template);
   core.sandbox_waits.keep_until(version_number(*made), place);
   return answer_json(201, sandbox_answer(core, *made));

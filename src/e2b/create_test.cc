@@ -360,6 +360,29 @@ TEST(E2bCreates, StartingTakesNothingOfItsTime) {
   EXPECT_LT(*shutdown, world.clock.now() + std::chrono::seconds(6));
 }
 
+TEST(E2bCreates, OneThatStartsCountsOnce) {
+  World world;
+  const std::string two =
+      world.keys.issue({.team = "blue", .name = "k", .limits = {.sandboxes = 2}, .expires = {}})
+          .key;
+  const auto create = [&] {
+    return world.ask("POST", "/v2/sandboxes", R"({"templateID":"own"})", two);
+  };
+  world.node.stop_working();
+  Answer first;
+  std::jthread asking([&] { first = create(); });
+  const std::string id = find_starting(world);
+  ASSERT_TRUE(eventually(
+      [&] { return world.ask("GET", "/sandboxes/" + id, "", world.blue).status == 200; }));
+  world.node.work_again();
+  const Answer second = create();
+  EXPECT_EQ(second.status, 201U) << second.message();
+  EXPECT_EQ(create().status, 429U);
+  world.node.restart_container("blue", id);
+  asking.join();
+  EXPECT_EQ(first.status, 201U) << first.message();
+}
+
 TEST(E2bForks, StartingTakesNothingOfTheirTime) {
   World world;
   const std::string source = world.create();

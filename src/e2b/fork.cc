@@ -59,8 +59,8 @@ Json marks_like(const Json& sandbox, std::int64_t timeout) {
 Json fork_once(Core& core, const Call& call, const Birth& birth) {
   try {
     core.rates.admit(call.holder);
-    const Census::Place place = core.census.admit(call.holder);
-    return JsonObject{{"sandbox", sandbox_answer(core, *give_birth(core, birth))}};
+    Census::Place place = core.census.admit(call.holder);
+    return JsonObject{{"sandbox", sandbox_answer(core, *give_birth(core, birth, place))}};
   } catch (...) {
     // The others may come all the same.
     const http::Response problem = answer_current_exception(call.request);

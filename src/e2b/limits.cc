@@ -30,31 +30,52 @@ void Census::forget(const model::Json& sandbox) {
   if (found == counts_.end()) return;
   auto& names = found->second.names;
   if (const auto name = names.find(model::name_of(sandbox)); name != names.end()) names.erase(name);
-  if (names.empty() && found->second.coming == 0) counts_.erase(found);
+  if (names.empty() && found->second.coming.empty()) counts_.erase(found);
 }
 
-Census::Place Census::admit(const tenants::KeyHolder& holder) {
-  return admit(holder.ns, holder.limits.sandboxes);
+Census::Place::Place(Census& census, std::string ns, std::string_view sandbox)
+    : census_(census), ns_(std::move(ns)) {
+  if (!sandbox.empty()) name(sandbox);
+  census_.counts_[ns_].coming.insert(this);
 }
 
-Census::Place Census::admit(const std::string& ns, std::int64_t most) {
+void Census::Place::name(std::string_view sandbox) {
+  name_.store(&names_.emplace_front(sandbox), std::memory_order_release);
+}
+
+Census::Place Census::admit(const tenants::KeyHolder& holder, std::string_view sandbox) {
+  return admit(holder.ns, holder.limits.sandboxes, sandbox);
+}
+
+// All but the one that asks.
+std::size_t Census::count_others(const Count& count, std::string_view sandbox) {
+  std::size_t others = count.names.size() - (count.names.contains(sandbox) ? 1 : 0);
+  for (const Place* each : count.coming) {
+    const std::string* name = each->name_.load(std::memory_order_acquire);
+    if (name == nullptr || (*name != sandbox && !count.names.contains(*name))) ++others;
+  }
+  return others;
+}
+
+Census::Place Census::admit(const std::string& ns, std::int64_t most, std::string_view sandbox) {
+  const auto limit = static_cast<std::uint64_t>(std::max<std::int64_t>(most, 0));
   const std::lock_guard lock(mutex_);
-  Count& count = counts_[ns];
-  const std::size_t all = count.names.size() + count.coming;
-  if (all >= static_cast<std::uint64_t>(std::max<std::int64_t>(most, 0)))
+  const Count& count = counts_[ns];
+  // Far from the limit nobody has to be told from anybody.
+  const bool is_near = count.names.size() + count.coming.size() >= limit;
+  if (is_near && count_others(count, sandbox) >= limit)
     refuse(429,
            "you have reached the maximum number of concurrent sandboxes, which is {}; kill one, or "
            "have the limit raised",
            most);
-  ++count.coming;
-  return Place(*this, ns);
+  return {*this, ns, sandbox};
 }
 
-void Census::leave(const std::string& ns) {
+void Census::leave(const Place& place) {
   const std::lock_guard lock(mutex_);
-  const auto found = counts_.find(ns);
-  --found->second.coming;
-  if (found->second.names.empty() && found->second.coming == 0) counts_.erase(found);
+  const auto found = counts_.find(place.ns_);
+  found->second.coming.erase(&place);
+  if (found->second.names.empty() && found->second.coming.empty()) counts_.erase(found);
 }
 
 std::size_t Census::running(std::string_view ns) const {

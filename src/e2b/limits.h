@@ -1,8 +1,10 @@
 // What keeps one team from taking everything: how many sandboxes run, how fast new ones come.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <forward_list>
 #include <map>
 #include <mutex>
 #include <set>
@@ -16,8 +18,8 @@
 
 namespace hearth::e2b {
 
-// How many sandboxes run for each namespace, from the cache, and those that are being made.
-// Thread-safe.
+// How many sandboxes run for each namespace: those that the cache shows, and those that are being
+// made or go on. One that is both counts once. Thread-safe.
 class Census {
  public:
   // Before the cache starts.
@@ -27,35 +29,47 @@ class Census {
   ~Census() = default;
 
   // A place for one that is about to run; given back when the cache shows it, or there is none.
+  // One thread at a time has it.
   class Place {
    public:
-    Place(Census& census, std::string ns) : census_(&census), ns_(std::move(ns)) {}
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
-    ~Place() { census_->leave(ns_); }
+    ~Place() { census_.leave(*this); }
+
+    // Which sandbox it is for, before the cache can show that one as running. The last word counts.
+    // Takes no lock: every create from a pool passes here.
+    void name(std::string_view sandbox);
 
    private:
-    Census* census_;
-    std::string ns_;
+    friend class Census;
+    // Enters; with the census' lock held.
+    Place(Census& census, std::string ns, std::string_view sandbox);
+
+    Census& census_;
+    const std::string ns_;
+    std::forward_list<std::string> names_;  // whoever reads one may still do so after the next
+    std::atomic<const std::string*> name_ = nullptr;
   };
 
-  // Throws Refusal(429) when the team has as many as it may.
-  [[nodiscard]] Place admit(const tenants::KeyHolder& holder);
+  // Throws Refusal(429) when the team has as many as it may. `sandbox` may be empty: not known yet.
+  [[nodiscard]] Place admit(const tenants::KeyHolder& holder, std::string_view sandbox = {});
   // The same for a namespace and a number.
-  [[nodiscard]] Place admit(const std::string& ns, std::int64_t most);
+  [[nodiscard]] Place admit(const std::string& ns, std::int64_t most,
+                            std::string_view sandbox = {});
   std::size_t running(std::string_view ns) const;
 
  private:
   struct Count {
     std::set<std::string, std::less<>> names;
-    std::size_t coming = 0;
+    std::set<const Place*> coming;
   };
 
   void see(const model::Json& sandbox);
   void forget(const model::Json& sandbox);
-  void leave(const std::string& ns);
+  void leave(const Place& place);
+  static std::size_t count_others(const Count& count, std::string_view sandbox);
 
-  mutable std::mutex mutex_;  // guards counts_
+  mutable std::mutex mutex_;  // guards counts_; a Place in it lives until it has left
   std::map<std::string, Count, std::less<>> counts_;
 };
 

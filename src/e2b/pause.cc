@@ -188,7 +188,7 @@ void wake(Core& core, const model::Key& key) {
     fail(Code::forbidden, "sandbox '{}' is paused, and does not wake by itself", key.name);
   const auto team = core.parts.keys.find_team(key.ns);
   const tenants::Limits limits = team ? team->limits : tenants::Limits();
-  const Census::Place place = core.census.admit(key.ns, limits.sandboxes);
+  const Census::Place place = core.census.admit(key.ns, limits.sandboxes, key.name);
   // Another process may be about to pause it.
   const Object paused = wait_for_state(core, *sandbox, State::paused, core.options.pause_patience);
   // Whoever let its memory go has to say himself when it is to start anew: any scan of ports would.

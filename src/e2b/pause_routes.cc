@@ -41,7 +41,7 @@ http::Response pause_route(Core& core, const Call& call) {
 
 Json resume_for(Core& core, const Call& call, const Json& sandbox, std::int64_t seconds,
                 Keeps keeps) {
-  const Census::Place place = core.census.admit(call.holder);
+  const Census::Place place = core.census.admit(call.holder, model::name_of(sandbox));
   return resume(core, sandbox, seconds, keeps);
 }
 

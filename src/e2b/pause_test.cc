@@ -194,6 +194,29 @@ TEST_F(E2bPauses, GoingOnTakesNothingOfTheirTime) {
             time_text(world.clock.now() + seconds(5)));
 }
 
+TEST_F(E2bPauses, OneThatGoesOnCountsOnce) {
+  const std::string two =
+      world.keys.issue({.team = "default", .name = "k", .limits = {.sandboxes = 2}, .expires = {}})
+          .key;
+  const std::string id = world.create(R"({"templateID":"base"})", two);
+  ASSERT_EQ(post(id, "pause", R"({"memory":false})"), 204U) << last.message();
+  ASSERT_TRUE(eventually([&] { return !world.client().find(client::kPods, "default", id); }));
+  world.node.stop_working();
+  Answer answer;
+  std::jthread asking([&] {
+    answer = world.ask("POST", "/sandboxes/" + id + "/connect", R"({"timeout":5})", two);
+  });
+  ASSERT_TRUE(eventually([&] {
+    return world.client().find(client::kPods, "default", id).has_value() && state(id) == "running";
+  }));
+  world.node.work_again();
+  world.create(R"({"templateID":"base"})", two);
+  EXPECT_EQ(world.ask("POST", "/v2/sandboxes", R"({"templateID":"base"})", two).status, 429U);
+  world.node.restart_container("default", id);
+  asking.join();
+  EXPECT_EQ(answer.status, 201U) << answer.message();
+}
+
 TEST_F(E2bPauses, CountNoMoreAmongThoseThatRun) {
   const std::string key =
       world.keys.issue({.team = "blue", .name = "k", .limits = {.sandboxes = 1}, .expires = {}})
