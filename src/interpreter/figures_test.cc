@@ -77,25 +77,26 @@ TEST_F(Figures, CarryTheirData) {
   EXPECT_NE(chart("plt.scatter([1], [2], label='S')").find(R"("type":"scatter")"),
             std::string::npos);
   const std::string bars = chart("plt.bar(['a', 'b'], [3, 4])");
-  EXPECT_NE(bars.find(R"("elements":[{"label":"a","group":"Group 0","value":3},{"label":"b")"),
+  EXPECT_NE(bars.find(R"("elements":[{"label":"a","group":"Group 0","value":3E0},{"label":"b")"),
             std::string::npos)
       << bars;
   const std::string across = chart("plt.barh(['a', 'b'], [3, 4]); plt.xlabel('v')");
   EXPECT_NE(across.find(R"("y_label":"v")"), std::string::npos) << across;
   const std::string pie = chart("plt.pie([1, 3], labels=['x', 'y'])");
-  EXPECT_NE(pie.find(R"({"label":"x","angle":9E1,"radius":1})"), std::string::npos) << pie;
+  EXPECT_NE(pie.find(R"({"label":"x","angle":9E1,"radius":1E0})"), std::string::npos) << pie;
 }
 
 TEST_F(Figures, KnowBoxesDatesScalesAndSeveralAxes) {
   const std::string box = chart("plt.boxplot([[1, 2, 3, 4, 20]], tick_labels=['p'])");
   EXPECT_NE(box.find(R"("label":"p","min":1E0,"first_quartile":2E0,"median":3E0,)"
-                     R"("third_quartile":4E0,"max":4E0,"outliers":[20])"),
+                     R"("third_quartile":4E0,"max":4E0,"outliers":[2E1])"),
             std::string::npos)
       << box;
   const std::string dates = chart(
       "import datetime as d; plt.plot([d.datetime(2020, 1, 1), d.datetime(2020, 1, 2)], [1, 2])");
   EXPECT_NE(dates.find(R"("x_scale":"datetime")"), std::string::npos) << dates;
-  EXPECT_NE(dates.find(R"(["2020-01-01T00:00:00)"), std::string::npos) << dates;
+  EXPECT_NE(dates.find(R"(["2020-01-01T00:00:00",1E0])"), std::string::npos) << dates;
+  EXPECT_NE(dates.find(R"("x_ticks":["2020-01-01T00:00:00+00:00")"), std::string::npos) << dates;
   EXPECT_NE(chart("plt.yscale('log'); plt.plot([1, 10])").find(R"("y_scale":"log")"),
             std::string::npos);
   EXPECT_NE(chart("plt.plot(['a', 'b'], [1, 2])").find(R"("x_scale":"categorical")"),
@@ -105,6 +106,64 @@ TEST_F(Figures, KnowBoxesDatesScalesAndSeveralAxes) {
   EXPECT_NE(both.find(R"({"type":"superchart","title":"S","elements":[{"type":"line")"),
             std::string::npos)
       << both;
+}
+
+TEST_F(Figures, PointsAreWhatTheCellGave) {
+  const auto expect = [&](std::string_view code, std::string_view part) {
+    const std::string drawn = chart(code);
+    EXPECT_NE(drawn.find(part), std::string::npos) << drawn;
+  };
+  expect("plt.plot(['1', '2', '3'], [1, 2, 3])", R"("x_scale":"categorical")");
+  expect("plt.plot(['a', 'b'], [1, 2])", R"("points":[["a",1E0],["b",2E0]])");
+  expect("plt.plot(['a', 'b'], [1, 2])", R"("x_ticks":[0E0,1E0])");
+  expect("import datetime as d; plt.plot([d.date(2023, 9, 1), d.date(2023, 9, 2)], [1, 2])",
+         R"(["2023-09-01",1E0])");
+  expect("import numpy as n; plt.plot(n.array(['2023-09-01'], dtype='datetime64[ns]'), [1])",
+         R"(["2023-09-01T00:00:00",1E0])");
+  expect("plt.scatter(['a', 'b'], [1, 2])", R"("points":[[0E0,1E0],[1E0,2E0]])");
+  // All ticks, not only those in view.
+  expect("plt.plot([1, 2, 3])", R"("y_ticks":[7.5E-1,1E0)");
+}
+
+TEST_F(Figures, BarsStandBesideTheirNames) {
+  const std::string years = chart(
+      "plt.bar([-0.2, 0.8], [1, 2], 0.4, label='A'); plt.bar([0.2, 1.2], [3, 4], 0.4, label='B')\n"
+      "plt.xticks([0, 1], ['2020', '2021'])");
+  EXPECT_NE(years.find(R"({"label":"2020","group":"A","value":1E0},)"
+                       R"({"label":"2021","group":"A","value":2E0},)"
+                       R"({"label":"2020","group":"B","value":3E0})"),
+            std::string::npos)
+      << years;
+  const std::string backwards = chart("plt.bar([3, 1], [1, 2]); plt.xticks([1, 3], ['01', '03'])");
+  EXPECT_NE(backwards.find(R"("label":"03","group":"Group 0","value":1E0)"), std::string::npos)
+      << backwards;
+}
+
+TEST_F(Figures, LinesOfReferenceAreNoData) {
+  const std::string line = chart("plt.plot([1, 2, 3]); plt.axhline(2, label='mean')");
+  EXPECT_NE(line.find(R"("type":"line")"), std::string::npos) << line;
+  EXPECT_EQ(line.find("mean"), std::string::npos) << line;
+  for (const char* kind : {"bar", "scatter"}) {
+    const std::string drawn =
+        chart(fmt::format("plt.{}([1, 2], [3, 4]); plt.axvline(2, label='mean')", kind));
+    EXPECT_NE(drawn.find(fmt::format(R"("type":"{}")", kind)), std::string::npos) << drawn;
+  }
+  EXPECT_NE(chart("plt.bar([1, 2], [3, 4]); plt.plot([1, 2], [3, 4])").find(R"("unknown")"),
+            std::string::npos);
+}
+
+TEST_F(Figures, WithoutDataHaveNoChart) {
+  EXPECT_EQ(chart("f, a = plt.subplots(); a.set_title('T'); a.text(0.5, 0.5, 'words')"), "");
+  const std::string half = chart("f, a = plt.subplots(1, 2); a[0].plot([1])");
+  EXPECT_NE(half.find(R"("type":"superchart","title":"")"), std::string::npos) << half;
+}
+
+TEST_F(Figures, NumbersAreRoundedAsClientsKnowThem) {
+  const std::string pie = chart("plt.pie([1, 1, 1])");
+  EXPECT_NE(pie.find(R"("angle":1.2E2,"radius":1E0)"), std::string::npos) << pie;
+  const std::string box = chart("plt.boxplot([[1.23456789123, 2, 3, 4, 123.456789]])");
+  EXPECT_NE(box.find(R"("min":1.2345679E0)"), std::string::npos) << box;
+  EXPECT_NE(box.find(R"("outliers":[1.23457E2])"), std::string::npos) << box;
 }
 
 TEST_F(Figures, TablesHaveDataAndHtml) {

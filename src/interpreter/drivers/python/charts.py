@@ -1,8 +1,12 @@
-"""The data in a figure: one chart for each of its axes, as plain values for JSON."""
+"""The data in a figure: one chart for each of its axes, as plain values for JSON.
+
+What is in a chart, and how it is rounded, is what E2B's clients have from the package e2b_charts, where that finds
+anything: here unfilled boxes, boxes with outliers and bars of one height are found as well.
+"""
 import re
+from decimal import Context, Decimal
 
 from matplotlib import dates
-from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 from matplotlib.lines import Line2D
 from matplotlib.patches import PathPatch, Rectangle, Wedge
@@ -12,14 +16,14 @@ UNIT = re.compile(r"\s\((.*?)\)|\[(.*?)\]")
 
 
 def chart_of(figure):
-    """None for a figure without axes; a superchart for one with several."""
-    charts = [chart_of_axes(axes) for axes in figure.axes if isinstance(axes, Axes)]
-    if not charts:
+    """None for a figure without data; a superchart for one with several axes."""
+    if not any(axes.has_data() for axes in figure.axes):
         return None
+    charts = [chart_of_axes(axes) for axes in figure.axes]
     if len(charts) == 1:
         return charts[0]
     title = getattr(figure, "_suptitle", None)
-    return {"type": "superchart", "title": title.get_text() if title else None, "elements": charts}
+    return {"type": "superchart", "title": title.get_text() if title else "", "elements": charts}
 
 
 def chart_of_axes(axes):
@@ -32,27 +36,26 @@ def chart_of_axes(axes):
 
 
 def classify(axes):
-    frame = {id(axes.patch), id(axes.xaxis), id(axes.yaxis)} | {id(spine) for spine in axes.spines.values()}
-    artists = [artist for artist in axes.get_children()
-               if id(artist) not in frame and not isinstance(artist, Text)
-               and type(artist).__name__ not in ("Legend", "Annotation")]
-    if not artists:
-        return "unknown", []
+    every = (axes.lines, axes.patches, axes.collections, axes.images, axes.tables, axes.artists)
+    artists = [artist for some in every for artist in some if not isinstance(artist, Text)]
     if all(isinstance(artist, Line2D) for artist in artists):
         return ("box_and_whisker" if is_unfilled_box(artists) else "line"), artists
     kinds = {type(artist) for artist in artists}
     if PathPatch in kinds and kinds <= {PathPatch, Line2D}:
         return "box_and_whisker", artists
-    rest = [artist for artist in artists if not is_grid(artist)]
+    rest = [artist for artist in artists if not is_reference(artist)]
     for kind, wanted in (("scatter", PathCollection), ("pie", Wedge), ("bar", Rectangle)):
         if rest and all(isinstance(artist, wanted) for artist in rest):
             return kind, rest
     return "unknown", artists
 
 
-def is_grid(artist):
-    return isinstance(artist, Line2D) and str(artist.get_label()).startswith("_") \
-        and len(artist.get_xdata()) <= 2
+def is_reference(artist):
+    """A line across or upright between two points: axhline() and its like, and not data."""
+    if not isinstance(artist, Line2D):
+        return False
+    x, y = list(artist.get_xdata()), list(artist.get_ydata())
+    return len(x) == len(y) == 2 and bool(x[0] == x[1] or y[0] == y[1])
 
 
 def is_unfilled_box(lines):
@@ -72,7 +75,7 @@ def is_box(line):
 
 def unit_of(label):
     found = UNIT.search(label or "")
-    return (found[1] if found[1] is not None else found[2]) if found else None
+    return (found[1] or found[2]) if found else None
 
 
 def add_labels(chart, axes, swapped=False):
@@ -98,76 +101,75 @@ def is_number(text):
 
 
 def scale_of(axis, ticks, labels):
+    """Categories are counted from 0, and have names that are not their numbers."""
     if is_dates(axis):
         return "datetime"
     scale = axis.get_scale()
-    if scale == "linear" and labels and list(ticks) == list(range(len(ticks))) \
-            and not all(is_number(label) for label in labels):
+    if scale == "linear" and ticks and all(tick == index and label != str(index)
+                                           for index, (tick, label) in enumerate(zip(ticks, labels))):
         return "categorical"
     return scale
 
 
-def plain(value):
-    value = value.item() if hasattr(value, "item") else value
-    return value.isoformat() if hasattr(value, "isoformat") else value
-
-
 def plain_list(values):
-    return [plain(value) for value in (values.tolist() if hasattr(values, "tolist") else values)]
+    return values.tolist() if hasattr(values, "tolist") else list(values)
 
 
-def positions(axis, values):
-    """Places on an axis; moments as ISO text where it has dates."""
-    values = plain_list(values)
-    if not is_dates(axis):
-        return values
-    return [value if isinstance(value, str) else dates.num2date(value).isoformat() for value in values]
+def coordinate(value):
+    """As the cell gave it: words stay words, and moments are ISO text with a zone only if they have one."""
+    if isinstance(value, str):
+        return value
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    if getattr(getattr(value, "dtype", None), "kind", "") == "M":
+        return str(value.astype("datetime64[s]"))
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return str(value)
+
+
+def rounded(number):
+    """To eight places, and as many fewer as there are before the point."""
+    number = number if isinstance(number, Decimal) else Decimal(str(float(number)))
+    return float(Context(prec=max(1, 8 - number.adjusted())).plus(number))
 
 
 def add_axis(chart, name, axis):
-    low, high = sorted(axis.get_view_interval())
-    shown = [(tick, label.get_text()) for tick, label in zip(axis.get_ticklocs(), axis.get_ticklabels())
-             if low <= tick <= high]
-    ticks = plain_list([tick for tick, _ in shown])
-    labels = [label for _, label in shown]
-    scale = scale_of(axis, ticks, labels)
-    chart[name + "_ticks"] = positions(axis, ticks)
+    ticks = [float(tick) for tick in axis.get_ticklocs()]
+    labels = [label.get_text() for label in axis.get_ticklabels()]
+    chart[name + "_ticks"] = [dates.num2date(tick).isoformat() for tick in ticks] if is_dates(axis) else ticks
     chart[name + "_tick_labels"] = labels
-    chart[name + "_scale"] = scale
+    chart[name + "_scale"] = scale_of(axis, ticks, labels)
 
 
-def label_of(artist, index, word):
+def label_of(artist, own, word):
+    """A label that matplotlib made up has a number in it."""
     label = str(artist.get_label())
-    found = re.match(r"_(?:child|container)(\d+)$", label)
+    found = re.match(own + r"(\d+)$", label)
     return "%s %d" % (word, int(found[1])) if found else label
 
 
 # --- each kind's elements
 
 
-def fill_points(chart, axes, artists, points_of):
-    axes.figure.canvas.draw_idle()
+def fill_points(chart, axes, elements):
     add_labels(chart, axes)
     add_axis(chart, "x", axes.xaxis)
     add_axis(chart, "y", axes.yaxis)
-    chart["elements"] = [{"label": label_of(artist, index, "Line"), "points": points_of(artist)}
-                         for index, artist in enumerate(artists)]
+    chart["elements"] = [{"label": label, "points": [[coordinate(x), coordinate(y)] for x, y in points]}
+                         for label, points in elements]
     return chart
 
 
 def fill_lines(chart, axes, artists):
-    def points_of(line):
-        return [list(point) for point in zip(positions(axes.xaxis, line.get_xdata(orig=False)),
-                                             positions(axes.yaxis, line.get_ydata(orig=False)))]
-    return fill_points(chart, axes, artists, points_of)
+    return fill_points(chart, axes, [
+        (label_of(line, "_child", "Line"), zip(line.get_xdata(), line.get_ydata()))
+        for line in artists if not is_reference(line)])
 
 
 def fill_scatter(chart, axes, artists):
-    def points_of(collection):
-        offsets = collection.get_offsets()
-        return [list(point) for point in zip(positions(axes.xaxis, offsets[:, 0]),
-                                             positions(axes.yaxis, offsets[:, 1]))]
-    return fill_points(chart, axes, artists, points_of)
+    return fill_points(chart, axes, [(str(some.get_label()), some.get_offsets()) for some in artists])
 
 
 def fill_bars(chart, axes, artists):
@@ -180,21 +182,37 @@ def fill_bars(chart, axes, artists):
     horizontal = len(heights) == 1 and len(widths) > 1
     horizontal = horizontal or all(getattr(group, "orientation", "") == "horizontal" for group in groups)
     axis = axes.yaxis if horizontal else axes.xaxis
-    names = dict(zip(plain_list(axis.get_ticklocs()), [item.get_text() for item in axis.get_ticklabels()]))
     add_labels(chart, axes, swapped=horizontal)
     chart["elements"] = []
     for index, group in enumerate(groups):
-        label = label_of(group, index, "Group") if hasattr(group, "get_label") else "Group %d" % index
-        for bar in group:
-            middle = bar.get_y() + bar.get_height() / 2 if horizontal else bar.get_x() + bar.get_width() / 2
-            middle = plain(middle)
+        label = label_of(group, "_container", "Group") if hasattr(group, "get_label") else "Group %d" % index
+        middles = [float(bar.get_y() + bar.get_height() / 2 if horizontal else bar.get_x() + bar.get_width() / 2)
+                   for bar in group]
+        for name, bar in zip(names_of(axis, middles), group):
             chart["elements"].append({
-                "label": bar_name(names, axis, middle), "group": label,
-                "value": plain(bar.get_width() if horizontal else bar.get_height())})
+                "label": name, "group": label, "value": float(bar.get_width() if horizontal else bar.get_height())})
     return chart
 
 
-def bar_name(names, axis, middle):
+def names_of(axis, middles):
+    """What is written at the axis for each of these places. As many as there are words in view have one each:
+    the bars of a group stand beside their words."""
+    low, high = sorted(axis.get_view_interval())
+    names = [(float(tick), label.get_text()) for tick, label in zip(axis.get_ticklocs(), axis.get_ticklabels())]
+    shown = sorted((tick, name) for tick, name in names if name and low <= tick <= high)
+    order = sorted(range(len(middles)), key=middles.__getitem__)
+    if len(shown) == len(middles) and stand_beside([tick for tick, _ in shown], sorted(middles)):
+        paired = {place: name for place, (_, name) in zip(order, shown)}
+        return [paired[place] for place in range(len(middles))]
+    return [name_of(dict(names), axis, middle) for middle in middles]
+
+
+def stand_beside(ticks, middles):
+    most = min((after - before for before, after in zip(ticks, ticks[1:])), default=1) / 2
+    return all(abs(tick - middle) < most for tick, middle in zip(ticks, middles))
+
+
+def name_of(names, axis, middle):
     for tick, name in names.items():
         if name and abs(tick - middle) < 0.5 and not is_number(name):
             return name
@@ -204,8 +222,9 @@ def bar_name(names, axis, middle):
 
 
 def fill_pie(chart, axes, artists):
-    chart["elements"] = [{"label": wedge.get_label(), "angle": abs(plain(wedge.theta2 - wedge.theta1)),
-                          "radius": plain(wedge.r)} for wedge in artists]
+    chart["elements"] = [{"label": wedge.get_label(),
+                          "angle": abs(rounded(Decimal(float(wedge.theta2)) - Decimal(float(wedge.theta1)))),
+                          "radius": float(wedge.r)} for wedge in artists]
     return chart
 
 
@@ -218,9 +237,9 @@ def fill_boxes(chart, axes, artists):
     horizontal = bool(spans) and len({round(y1 - y0, 9) for _, _, y0, y1 in spans}) == 1 \
         and len({round(x1 - x0, 9) for x0, x1, _, _ in spans}) > 1
     axis = axes.yaxis if horizontal else axes.xaxis
-    names = dict(zip(plain_list(axis.get_ticklocs()), [item.get_text() for item in axis.get_ticklabels()]))
+    names = names_of(axis, [(y0 + y1 if horizontal else x0 + x1) / 2 for x0, x1, y0, y1 in spans])
     add_labels(chart, axes, swapped=horizontal)
-    chart["elements"] = [box_of(span, lines, names, axis, horizontal) for span in spans]
+    chart["elements"] = [box_of(span, lines, name, horizontal) for span, name in zip(spans, names)]
     return chart
 
 
@@ -232,10 +251,9 @@ def span_of(box):
     return min(x), max(x), min(y), max(y)
 
 
-def box_of(span, lines, names, axis, horizontal):
+def box_of(span, lines, name, horizontal):
     x0, x1, y0, y1 = span
     (across0, across1), (low, high) = ((y0, y1), (x0, x1)) if horizontal else ((x0, x1), (y0, y1))
-    middle = (across0 + across1) / 2
     ends, outliers, median = [low, high], [], None
     for line in lines:
         x, y = plain_list(line.get_xdata()), plain_list(line.get_ydata())
@@ -248,8 +266,9 @@ def box_of(span, lines, names, axis, horizontal):
             median = along[0]
         else:
             ends += along
-    return {"label": bar_name(names, axis, middle), "min": min(ends), "first_quartile": low,
-            "median": median, "third_quartile": high, "max": max(ends), "outliers": outliers}
+    return {"label": name, "min": rounded(min(ends)), "first_quartile": rounded(low),
+            "median": None if median is None else rounded(median), "third_quartile": rounded(high),
+            "max": rounded(max(ends)), "outliers": [rounded(value) for value in outliers]}
 
 
 def fill_unknown(chart, axes, artists):
