@@ -110,7 +110,7 @@ void Controller::watch_owned(client::WatchCache& cache, std::string_view group,
 
 void Controller::watch_mapped(client::WatchCache& cache, KeysOf keys_of, IsWorth is_worth) {
   const auto add = [this, keys_of = std::move(keys_of)](const model::Json& object) {
-    for (const model::Key& key : keys_of(object)) queue_.add(key);
+    for (const model::Key& key : keys_of(object)) see(key);
   };
   cache.add_handlers({
       .on_add = [add](const client::Object& now) { add(*now); },
@@ -123,6 +123,19 @@ void Controller::watch_mapped(client::WatchCache& cache, KeysOf keys_of, IsWorth
           },
       .on_delete = [add](const client::Object& last) { add(*last); },
   });
+}
+
+bool Controller::gives_way() const {
+  return options_.right_of_way && options_.patience > Duration::zero();
+}
+
+// A worker that is woken to give way is in the way of those who are urgent, as often as they write
+// something.
+void Controller::see(const model::Key& key) {
+  if (gives_way() && options_.right_of_way->is_busy() && options_.can_wait(key))
+    queue_.add_after(key, RightOfWay::kGlance);
+  else
+    queue_.add(key);
 }
 
 void Controller::start() {
@@ -149,7 +162,7 @@ void Controller::work(const std::stop_token& stop) {
   if (options_.is_background) step_back();
   RightOfWay::Turn turn;
   while (const std::optional<model::Key> key = queue_.take(stop)) {
-    if (options_.right_of_way && options_.patience > Duration::zero())
+    if (gives_way())
       options_.right_of_way->give_way(turn, options_.patience, stop,
                                       [&] { return options_.can_wait(*key); });
     std::optional<RightOfWay::Urgent> urgent;

@@ -84,6 +84,8 @@ class Controller {
  private:
   struct Meters;
 
+  void see(const model::Key& key);
+  bool gives_way() const;
   void work(const std::stop_token& stop);
   void reconcile(const model::Key& key);
   void failed(const model::Key& key, const std::exception& error, bool is_expected = false);

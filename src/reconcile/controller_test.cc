@@ -315,6 +315,27 @@ TEST_F(ControllerTest, WhoHasPatienceLetsUrgentOnesGoFirst) {
   EXPECT_EQ(urgent.times(key), 1);
 }
 
+TEST_F(ControllerTest, WhatUrgentOnesWriteIsDueLaterForWhoHasPatience) {
+  Told patient;
+  Controller& controller =
+      manager_.add(patient, {.name = "patient", .patience = 1h, .can_wait = [&](const Key& each) {
+                               return each != key("in-a-hurry");
+                             }});
+  controller.watch(config_maps());
+  create("a-first-one");
+  create("in-a-hurry");
+  {
+    const RightOfWay::Urgent urgent(manager_.right_of_way());
+    manager_.start_caches(30s);  // and handlers have heard of both, in this order
+    const auto taken = controller.queue().take({});
+    EXPECT_EQ(*taken, key("in-a-hurry"));
+    controller.queue().done(*taken);
+  }
+  manager_.start_controllers();
+  const Running running(manager_);
+  EXPECT_TRUE(patient.wait_for(key("a-first-one"), 1));
+}
+
 TEST_F(ControllerTest, ACacheThatDoesNotSyncIsNamed) {
   manager_.cache({"no.such.group", "v1", "things"});
   try {

@@ -9,8 +9,6 @@ using std::chrono::steady_clock;
 
 // Longer than the way of a request over the loopback, with which the next claim comes.
 constexpr Duration kLull = std::chrono::milliseconds(5);
-// How often who waits looks: a bell would cost those who are urgent.
-constexpr Duration kGlance = std::chrono::milliseconds(4);
 
 }  // namespace
 

@@ -20,6 +20,9 @@ class RightOfWay {
  public:
   using Moment = std::chrono::steady_clock::time_point;
 
+  // How often who waits looks: a bell would cost those who are urgent.
+  static constexpr Duration kGlance = std::chrono::milliseconds(4);
+
   // As long as it lives, somebody waits for what its holder does. Must not outlive the right.
   class Urgent {
    public:
