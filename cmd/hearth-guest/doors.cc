@@ -59,8 +59,11 @@ void open_doors(std::vector<guest::Door> doors, guest::Core& core) {
   ::mallopt(M_ARENA_MAX, 2);
   std::vector<serve::Entrance> entrances;
   for (guest::Door& door : doors) {
-    entrances.push_back(
-        {.listen = std::move(door.listen), .handler = handler_for(door.surface, core)});
+    serve::Entrance& entrance = entrances.emplace_back();
+    entrance.listen = std::move(door.listen);
+    entrance.handler = handler_for(door.surface, core);
+    if (door.surface == guest::Surface::envd)
+      entrance.rehearsal = [&core] { return envd::make_rehearsal(core); };
   }
   // For as long as the sandbox lives: its end is the process's.
   static const serve::Server server(std::move(entrances));

@@ -4,6 +4,7 @@
 // what of it is here and where it differs.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "guest/core.h"
@@ -16,5 +17,9 @@ inline constexpr std::string_view kEnvdVersion = "0.6.13";
 
 // `core` must outlive the handler.
 serve::Handler make_handler(guest::Core& core);
+
+// A request for a command that cannot be started: all that a first command needs is touched, from
+// the parser to who gives birth to it.
+std::string make_rehearsal(const guest::Core& core);
 
 }  // namespace hearth::envd

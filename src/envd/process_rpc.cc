@@ -178,19 +178,11 @@ inside::StartOrder Service::make_order(const StartRequest& request, const Call& 
   return order;
 }
 
-// Every page that a process touches for the first time is a fault; whoever waits for the first
-// command need not wait for these, nor for the users' files to be read.
-void Service::rehearse() const {
-  try {
-    const auto request = decode<StartRequest>(
-        Codec::json, R"({"process":{"cmd":"/","args":[],"envs":{},"cwd":"/"},"stdin":false})");
-    make_order(request, {});
-    encode(Codec::json, start_message(1));
-    encode(Codec::json, data_message(inside::Stream::output, "said"));
-    encode(Codec::json, end_message({}));
-  } catch (const Error&) {
-    // An image without users; whoever asks is told.
-  }
+// What follows a start that does not fail.
+void Service::rehearse() {
+  encode(Codec::json, start_message(1));
+  encode(Codec::json, data_message(inside::Stream::output, "said"));
+  encode(Codec::json, end_message({}));
 }
 
 std::shared_ptr<inside::Process> Service::start_process(inside::StartOrder order) {
@@ -308,6 +300,17 @@ void Service::close_stdin(serve::Exchange& exchange, const Call& call) {
   }
   process->close_input();
   answer(exchange, call, Empty{});
+}
+
+// A folder cannot be executed.
+std::string make_rehearsal(const guest::Core& core) {
+  constexpr std::string_view kMessage =
+      R"({"process":{"cmd":"/","args":[],"envs":{},"cwd":"/"},"stdin":false})";
+  const auto size = static_cast<char>(kMessage.size());
+  return fmt::format(
+      "POST /process.Process/Start HTTP/1.1\r\nHost: localhost\r\nX-Access-Token: {}\r\n"
+      "Content-Type: application/connect+json\r\nContent-Length: {}\r\n\r\n{}{}",
+      core.settings().token, 5 + kMessage.size(), std::string("\0\0\0\0", 4) + size, kMessage);
 }
 
 }  // namespace hearth::envd

@@ -60,7 +60,7 @@ class Service {
   void send_signal(serve::Exchange& exchange, const Call& call);
   void close_stdin(serve::Exchange& exchange, const Call& call);
   inside::StartOrder make_order(const StartRequest& request, const Call& call) const;
-  void rehearse() const;
+  static void rehearse();
   std::shared_ptr<inside::Process> start_process(inside::StartOrder order);
   std::shared_ptr<inside::Process> select(const std::optional<ProcessSelector>& selector);
   std::shared_ptr<inside::Process> select_running(const std::optional<ProcessSelector>& selector);

@@ -95,7 +95,9 @@ class EnvdTest : public testing::Test {
       guest::Spawner spawner({});
       guest::Server guest_server(std::move(options), core, spawner);
       std::vector<serve::Entrance> entrances;
-      entrances.push_back({.listen = std::move(socket), .handler = make_handler(core)});
+      entrances.push_back({.listen = std::move(socket),
+                           .handler = make_handler(core),
+                           .rehearsal = [&core] { return make_rehearsal(core); }});
       serve::Server server(std::move(entrances));
       guest_server.run();
     } catch (const std::exception& error) {

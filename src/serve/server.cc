@@ -8,10 +8,13 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include <array>
+#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "base/thread_name.h"
@@ -24,6 +27,16 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 
 // Handlers keep what is large on the heap; the rest of this is never touched.
 constexpr std::size_t kStackBytes = std::size_t{256} << 10;
+
+// What a handler takes of its stack before it does anything of its own.
+constexpr std::size_t kUsualStack = std::size_t{12} << 10;
+
+// Whoever is served first shall not wait for the pages.
+void touch_stack() {
+  constexpr std::size_t kPage = 4096;
+  std::array<volatile char, kUsualStack> room;  // NOLINT(cppcoreguidelines-pro-type-member-init)
+  for (std::size_t i = 0; i < room.size(); i += kPage) room[i] = 0;
+}
 
 // What an event is about: an entrance's place, the stop bell, or a connection's id.
 constexpr std::uint64_t kStop = 0xFFFF;
@@ -108,6 +121,7 @@ class Server::State {
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, nullptr);
+    touch_stack();
     while (const auto tag = wait()) {
       if (*tag < entrances_.size()) {
         let_in(entrances_[*tag]);
@@ -148,8 +162,28 @@ class Server::State {
       accept_from(entrance);
     } catch (const Error&) {  // of one who is gone again
     }
-    const std::lock_guard lock(mutex_);
-    if (waiting_ < needed_waiters() && threads_ < options_.threads) start_thread();
+    {
+      const std::lock_guard lock(mutex_);
+      if (waiting_ < needed_waiters() && threads_ < options_.threads) start_thread();
+    }
+    // Another thread waits for what the client wants meanwhile.
+    if (entrance.rehearsal && !is_rehearsed_.exchange(true)) rehearse(entrance);
+  }
+
+  void rehearse(const Entrance& entrance) const {
+    std::array<int, 2> ends{};
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) != 0)
+      return;
+    const linux::Fd nobody(ends[0]);
+    Connection connection(linux::Fd(ends[1]), options_.patience, entrance.handler);
+    try {
+      const std::string request = entrance.rehearsal();
+      if (std::cmp_equal(::send(nobody.get(), request.data(), request.size(), MSG_NOSIGNAL),
+                         request.size()))
+        serve_one(connection);
+    } catch (const Error&) {
+      // Whoever asks for the same is told why.
+    }
   }
 
   void accept_from(const Entrance& entrance) {
@@ -256,6 +290,7 @@ class Server::State {
   const ServerOptions options_;
   const int wait_milliseconds_ =
       static_cast<int>(options_.thread_patience / std::chrono::milliseconds(1));
+  std::atomic<bool> is_rehearsed_ = false;
   linux::Fd epoll_;
   linux::Fd bell_;
 

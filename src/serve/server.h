@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "linux/fd.h"
@@ -23,6 +24,10 @@ using Handler = std::function<void(Exchange&)>;
 struct Entrance {
   linux::Fd listen;  // a listening stream socket, non-blocking
   Handler handler;
+  // A whole request that changes nothing. It is answered, for nobody, when the first client has
+  // been let in: what it touches need not be touched for the first time by a request that somebody
+  // waits for.
+  std::function<std::string()> rehearsal = {};
 };
 
 struct ServerOptions {

@@ -23,11 +23,14 @@ using namespace std::chrono_literals;
 
 class Serve : public testing::Test {
  protected:
-  TestClient start(Handler handler, ServerOptions options = {}) {
+  TestClient start(Handler handler, ServerOptions options = {},
+                   std::function<std::string()> rehearsal = {}) {
     Listening listening = listen_on_loopback();
     port_ = listening.port;
     std::vector<Entrance> entrances;
-    entrances.push_back({.listen = std::move(listening.socket), .handler = std::move(handler)});
+    entrances.push_back({.listen = std::move(listening.socket),
+                         .handler = std::move(handler),
+                         .rehearsal = std::move(rehearsal)});
     server_ = std::make_unique<Server>(std::move(entrances), options);
     return TestClient(port_);
   }
@@ -53,6 +56,34 @@ TEST_F(Serve, AnswersManyRequestsOnOneConnection) {
     EXPECT_EQ(response.status, 200U);
     EXPECT_EQ(response.body, "POST /a?b=c hello");
   }
+}
+
+TEST_F(Serve, RehearsesOnceSomebodyIsThere) {
+  std::atomic<int> rehearsed = 0;
+  const auto count = [&](Exchange& exchange) {
+    if (exchange.request().path == "/rehearsal") rehearsed += exchange.read_body(10) == "once";
+    exchange.respond(http::text_response(200, "here"));
+  };
+  TestClient client = start(count, {}, [] {
+    return "POST /rehearsal HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nonce";
+  });
+  EXPECT_EQ(client.ask({.method = "GET", .target = "/"}).body, "here");
+  while (rehearsed == 0) std::this_thread::yield();
+  TestClient second(port_);
+  EXPECT_EQ(second.ask({.method = "GET", .target = "/"}).body, "here");
+  stop();
+  EXPECT_EQ(rehearsed, 1);
+}
+
+TEST_F(Serve, ARehearsalThatFailsIsNobodysLoss) {
+  std::atomic<int> tried = 0;
+  TestClient client = start(echo, {}, [&]() -> std::string {
+    ++tried;
+    fail(Code::unavailable, "there is nothing to rehearse");
+  });
+  while (tried == 0) std::this_thread::yield();
+  EXPECT_EQ(client.ask({.method = "GET", .target = "/a"}).status, 200U);
+  stop();
 }
 
 // Of servers, by their name.
