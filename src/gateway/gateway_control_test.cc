@@ -83,6 +83,41 @@ TEST(GatewayControl, SeesNothingThatIsBetweenTheClientAndTheGateway) {
   EXPECT_EQ(answer.body, "GET /a?b=1\nHost: api.x\nX-API-Key: k\n\n");
 }
 
+bool lets_pages_read(const Answer& answer) {
+  return answer.head.headers.value("Access-Control-Allow-Origin") == "*" &&
+         answer.head.headers.value("Access-Control-Expose-Headers") ==
+             "X-Next-Token, X-Total-Running, Retry-After";
+}
+
+TEST(GatewayControl, PagesOfAnyOriginMayAsk) {
+  House house({.control = [](const http::Request& request, const Reply& reply) {
+    reply({.status = request.target == "/none" ? 204U : 401U, .headers = {}, .body = "x"});
+  }});
+  Peer client = house.connect();
+  const Answer may = client.ask(
+      "OPTIONS /v2/sandboxes HTTP/1.1\r\nHost: x\r\nOrigin: http://a.example\r\n"
+      "Access-Control-Request-Method: POST\r\n"
+      "Access-Control-Request-Headers: e2b-sandbox-id,x-api-key\r\n\r\n");
+  EXPECT_EQ(may.head.status, 204U);
+  const http::Headers& said = may.head.headers;
+  EXPECT_TRUE(lets_pages_read(may));
+  for (const char* method : {"GET", "POST", "PUT", "PATCH", "DELETE"})
+    EXPECT_TRUE(said.has_token("Access-Control-Allow-Methods", method)) << method;
+  EXPECT_EQ(said.value("Access-Control-Allow-Headers"), "e2b-sandbox-id,x-api-key");
+  EXPECT_FALSE(said.value("Access-Control-Max-Age").empty());
+  for (const char* path : {"/some", "/none"}) {
+    const Answer answer =
+        client.ask(fmt::format("GET {} HTTP/1.1\r\nHost: x\r\nOrigin: http://a\r\n\r\n", path));
+    EXPECT_TRUE(lets_pages_read(answer)) << path;
+  }
+  EXPECT_EQ(client.ask("OPTIONS / HTTP/1.1\r\nHost: x\r\n\r\n").head.status, 401U)
+      << "not from a page";
+  const Answer gone = client.ask(
+      "GET /health HTTP/1.1\r\nHost: x\r\nE2b-Sandbox-Id: i0\r\nE2b-Sandbox-Port: 49983\r\n\r\n");
+  EXPECT_EQ(gone.head.status, 502U);
+  EXPECT_TRUE(lets_pages_read(gone));
+}
+
 TEST(GatewayControl, BodiesHaveLimits) {
   House house(
       {.control = echo_control, .limits = {.control_body = 1000, .control_body_time = 1ms}});

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "gateway/refusal.h"
 #include "gateway/rewrite.h"
 #include "http/render.h"
 
@@ -50,6 +51,8 @@ std::string render_answer(const http::Response& response, bool is_head, bool say
   }
   if (says_close) framing.push_back({"Connection", "close"});
   std::string text = http::render_head(response, framing);
+  text.reserve(text.size() + kCorsFields.size() + response.body.size());
+  text.insert(text.size() - std::string_view("\r\n").size(), kCorsFields);
   if (!is_head && !has_no_body(response.status)) text += response.body;
   return text;
 }

@@ -69,10 +69,20 @@ bool is_browser(std::string_view user_agent) {
 
 std::string render_answer(unsigned status, std::string_view type, std::string_view body,
                           const RefusalContext& context) {
-  return fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}\r\n{}", status,
-                     http::reason_phrase(status), type, body.size(),
+  return fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}{}\r\n{}",
+                     status, http::reason_phrase(status), type, body.size(), kCorsFields,
                      context.closes ? "Connection: close\r\n" : "",
                      context.is_head ? std::string_view() : body);
+}
+
+std::string render_cors_answer(std::string_view wanted_headers, bool closes) {
+  return fmt::format(
+      "HTTP/1.1 204 No Content\r\n{}"
+      "Access-Control-Allow-Methods: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"
+      "Access-Control-Allow-Headers: {}\r\nAccess-Control-Max-Age: 7200\r\n"
+      "Vary: Access-Control-Request-Headers\r\n{}\r\n",
+      kCorsFields, wanted_headers.empty() ? "*" : wanted_headers,
+      closes ? "Connection: close\r\n" : "");
 }
 
 std::string render_refusal(const Refusal& refusal, const RefusalContext& context) {

@@ -31,11 +31,21 @@ struct RefusalContext {
   bool closes = false;
 };
 
+// What every answer of the gateway's own and of the control plane says: pages of any origin may
+// read it. Who asks proves himself with headers, never with cookies, so no page gets at more than
+// it has.
+inline constexpr std::string_view kCorsFields =
+    "Access-Control-Allow-Origin: *\r\n"
+    "Access-Control-Expose-Headers: X-Next-Token, X-Total-Running, Retry-After\r\n";
+
 // The whole answer.
 std::string render_refusal(const Refusal& refusal, const RefusalContext& context);
 // The same with a body that is JSON already.
 std::string render_answer(unsigned status, std::string_view type, std::string_view body,
                           const RefusalContext& context);
+
+// The same to a browser that asks whether a page may send those headers: any may.
+std::string render_cors_answer(std::string_view wanted_headers, bool closes);
 
 // Whether that User-Agent is one of a person's browser.
 bool is_browser(std::string_view user_agent);

@@ -85,6 +85,7 @@ class Session final : public EndpointOwner, public std::enable_shared_from_this<
   UpstreamKey upstream_key() const;
 
   // --- session_control.cc: the control plane.
+  void answer_cors_question(const http::HeadView& head);
   void begin_question(const http::HeadView& head, const Target& target);
   void collect();
   void read_body();

@@ -18,6 +18,14 @@ constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 }  // namespace
 
+// The browser asks for a page, without the headers that would say whom it wants to talk to: for
+// envd by E2B_SANDBOX_URL as well.
+void Session::answer_cors_question(const http::HeadView& head) {
+  status_ = 204;
+  if (!up_.is_framed() || lane_.is_draining()) keeps_alive_ = false;
+  answer(render_cors_answer(head.value("Access-Control-Request-Headers"), !keeps_alive_));
+}
+
 void Session::begin_question(const http::HeadView& head, const Target& target) {
   Shared& shared = lane_.shared();
   if (shared.control_requests.fetch_add(1) >= lane_.limits().control_requests) {

@@ -96,7 +96,9 @@ void Session::decide(const http::HeadView& head, const Target& target) {
     case Dialect::control:
       route_.reset();
       account_.clear_space();
-      if (!lane_.shared().options.control) {
+      if (head.method == "OPTIONS" && head.find("Access-Control-Request-Method") != nullptr) {
+        answer_cors_question(head);
+      } else if (!lane_.shared().options.control) {
         refuse(kNoControl);
       } else {
         begin_question(head, target);
