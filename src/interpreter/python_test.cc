@@ -1,4 +1,7 @@
 // Python cells: what they give, print and raise.
+#include <chrono>
+#include <thread>
+
 #include <gtest/gtest.h>
 
 #include "interpreter/testing.h"
@@ -67,6 +70,45 @@ TEST_F(Python, AwaitsAtTheTopLevel) {
   EXPECT_EQ(text("import asyncio\nasync def f():\n  await asyncio.sleep(0)\n  return 7\nawait f()"),
             "7");
   EXPECT_EQ(text("asyncio.run(f())"), "7");
+}
+
+TEST_F(Python, HasALoopForWhatNobodyAwaits) {
+  run("import asyncio\nasync def work(n):\n  await asyncio.sleep(0)\n  return n\n"
+      "def begin(n): return asyncio.create_task(work(n))");
+  EXPECT_EQ(run("task = asyncio.create_task(work(7))").error, "");
+  EXPECT_EQ(text("await task"), "7");
+  EXPECT_EQ(run("both = asyncio.gather(*[work(i) for i in range(2)])").error, "");
+  EXPECT_EQ(text("await both"), "[0, 1]");
+  EXPECT_EQ(text("asyncio.get_running_loop() is asyncio.get_event_loop()"), "True");
+  EXPECT_EQ(text("loop = asyncio.get_event_loop(); loop.is_running()"), "True");
+  EXPECT_EQ(text("loop.run_until_complete(work(8))"), "8");
+  // A loop of its own is still allowed, whatever it is for.
+  EXPECT_EQ(
+      text("async def main():\n  return await asyncio.create_task(work(9))\nasyncio.run(main())"),
+      "9");
+  EXPECT_EQ(text("from asyncio import run\nrun(main())"), "9");
+}
+
+TEST_F(Python, TasksGoOnBetweenCells) {
+  run("import asyncio\nasync def work():\n  await asyncio.sleep(0.001)\n  print('worked')\n"
+      "task = asyncio.create_task(work())");
+  const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  std::string output;
+
+  while (output.empty() && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    output = run("task.done()").output;
+  }
+
+  EXPECT_EQ(output, "worked\n");
+  EXPECT_EQ(text("task.done()"), "True");
+}
+
+TEST_F(Python, ErrorsUnderTheLoopShowTheCellAlone) {
+  const Executed executed = run("import asyncio\nawait asyncio.sleep(0)\n1 / 0");
+
+  EXPECT_EQ(executed.error_field("name"), "ZeroDivisionError");
+  EXPECT_EQ(executed.error_field("traceback").find("base_events"), std::string::npos);
 }
 
 TEST_F(Python, KeepsTheOrderOfWhatIsWritten) {

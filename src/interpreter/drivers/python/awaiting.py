@@ -1,8 +1,21 @@
-"""Cells that await at the top level: one event loop for all of them, which stands still in between."""
+"""Cells that await at the top level, or ask for a loop that runs: one event loop for all of them, which goes on while
+the kernel waits for the next cell."""
 import asyncio
+import re
 
 core = core  # given by the driver
 loops = []
+
+# What needs a running loop though nobody awaits it. Cells that run a loop themselves must not be in one.
+NEEDS_LOOP = re.compile(
+    r"\b(create_task|ensure_future|get_running_loop|get_event_loop|current_task|all_tasks|gather|shield|"
+    r"run_in_executor|call_later|call_soon|ClientSession)\b")
+RUNS_LOOP = re.compile(
+    r"\b(asyncio|anyio|trio|uvloop)\s*\.\s*(run|Runner)\b|\brun_(until_complete|forever)\b|(?<![\w.])run\(")
+
+
+def needs_loop(code):
+    return bool(NEEDS_LOOP.search(code)) and not RUNS_LOOP.search(code)
 
 
 def open_loop():
@@ -17,15 +30,18 @@ def await_all(body, last):
     asyncio.set_event_loop(loop)
 
     async def run_both():
-        for code in (body, last):
-            value = eval(code, core.namespace) if code else None
-            if code and code.co_flags & core.COROUTINE:
-                value = await value
-        return value if last else None
+        try:
+            for code in (body, last):
+                value = eval(code, core.namespace) if code else None
+                if code and code.co_flags & core.COROUTINE:
+                    value = await value
+            return value if last else None, None
+        except Exception as error:  # raised below: the loop's own lines are nobody's business
+            return None, error
 
     task = loop.create_task(run_both())
     try:
-        return loop.run_until_complete(task)
+        value, error = loop.run_until_complete(task)
     except BaseException:
         if not task.done():
             task.cancel()
@@ -34,3 +50,22 @@ def await_all(body, last):
             except BaseException:
                 pass
         raise
+    if error is not None:
+        raise error
+    return value
+
+
+def idle():
+    """What cells left to the loop goes on until the guest says something."""
+    if not loops:
+        return
+    loop = open_loop()
+    control = core.control.fileno()
+    try:
+        loop.add_reader(control, loop.stop)
+        loop.run_forever()
+    except BaseException:
+        pass  # a task that wants to exit: it has ended, and the kernel goes on
+    finally:
+        if not loop.is_closed():
+            loop.remove_reader(control)

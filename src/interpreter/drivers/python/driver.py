@@ -232,6 +232,8 @@ def compile_cell(code):
     body = compile(tree, name, "exec", AWAIT, True) if tree.body else None
     asynchronous = bool((body.co_flags if body else 0) & COROUTINE
                         or (last.co_flags if last else 0) & COROUTINE)
+    if not asynchronous and ("asyncio" in sys.modules or "asyncio" in code or "aiohttp" in code):
+        asynchronous = part("awaiting").needs_loop(code)
     compiled = (body, last, asynchronous)
     if len(code) <= LONGEST_CACHED:
         if len(cache) >= MOST_CACHED:
@@ -309,6 +311,8 @@ def look_for_more():
             inbox.more(MSG_DONTWAIT)
         except BlockingIOError:
             pass
+    if not inbox.data and "awaiting" in parts:
+        part("awaiting").idle()
 
 
 def serve():
