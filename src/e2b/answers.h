@@ -37,6 +37,20 @@ template <typename... Args>
 // 404 in the words that clients of E2B know.
 [[noreturn]] void refuse_unknown_sandbox(std::string_view id);
 
+// For a catch handler: an Error of those below, who keep a sandbox. What they do not find is not
+// what the client asked for, and of it a 404, 409 or 429 would tell him something else: 503, or 507
+// where there is no room for the files. Everything else goes on as it is.
+[[noreturn]] void throw_from_below(std::string_view sandbox);
+// What `ask` returns, with its Errors as above.
+template <typename F>
+auto ask_below(std::string_view sandbox, F ask) {
+  try {
+    return ask();
+  } catch (const Error&) {
+    throw_from_below(sandbox);
+  }
+}
+
 http::Response answer_json(unsigned status, const model::Json& body);
 http::Response answer_nothing();  // 204
 http::Response answer_problem(unsigned status, std::string_view message);

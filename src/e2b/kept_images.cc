@@ -116,8 +116,10 @@ KeptImages::Pin KeptImages::commit(const Json& pod) {
   hold(name);
   // What is there of it when it fails half-way goes as well.
   OnFailure undo([&] { release(name); });
-  const net::Workers::Aside aside;
-  core_.parts.reach->commit(pod, name);
+  ask_below(model::name_of(pod), [&] {
+    const net::Workers::Aside aside;
+    core_.parts.reach->commit(pod, name);
+  });
   undo.release();
   return {*this, std::move(name)};
 }

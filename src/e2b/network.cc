@@ -42,8 +42,10 @@ http::Response update(Core& core, const Call& call) {
   // First on the object: what dies in between is put right when the pod gets its outfit again.
   OnFailure undo([&] { core.patch_sandbox(*sandbox, annotated(egress_annotations_of(*sandbox))); });
   core.patch_sandbox(*sandbox, annotated(egress_annotations(wish)));
-  const net::Workers::Aside aside;
-  core.parts.reach->set_egress(*pod, wish.egress());
+  ask_below(model::name_of(*sandbox), [&] {
+    const net::Workers::Aside aside;
+    core.parts.reach->set_egress(*pod, wish.egress());
+  });
   undo.release();
   return answer_nothing();
 }

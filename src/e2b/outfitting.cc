@@ -92,7 +92,9 @@ Texts read_environment(Core& core, const Json& sandbox) {
   const std::string_view name = model::annotation_of(sandbox, kEnvironmentAnnotation);
   // No other Secret, whatever the annotation says: who may write Sandboxes may not read Secrets.
   if (name.empty() || name != environment_secret_name(model::name_of(sandbox))) return {};
-  const Json secret = core.parts.client.get(client::kSecrets, model::namespace_of(sandbox), name);
+  const Json secret = ask_below(model::name_of(sandbox), [&] {
+    return core.parts.client.get(client::kSecrets, model::namespace_of(sandbox), name);
+  });
   if (!model::is_controlled_by(secret, model::uid_of(sandbox))) return {};
   const auto text = base64_decode(model::text_at(secret, {"data", kSecretKey}));
   if (!text) fail(Code::invalid, "the Secret '{}' holds no variables", name);
@@ -178,15 +180,15 @@ void outfit_pod(Core& core, const Json& sandbox, const Json& pod, const Texts& e
   const model::Key key = model::key_of(sandbox);
   const std::string_view container = container_of(pod);
   if (core.outfitted.has(key, container)) return;
-  if (!environment.empty() || !is_dressed(core, sandbox, pod)) {
-    const net::Workers::Aside aside;
-    core.outfitter().outfit(pod, outfit_of(core, sandbox, environment));
-  }
+  const bool wants_outfit = !environment.empty() || !is_dressed(core, sandbox, pod);
   const pool::Egress egress = egress_of(sandbox);
-  if (is_restricted(egress) && core.parts.reach != nullptr) {
-    const net::Workers::Aside aside;
-    core.parts.reach->set_egress(pod, egress);
-  }
+  const bool wants_walls = is_restricted(egress) && core.parts.reach != nullptr;
+  if (wants_outfit || wants_walls)
+    ask_below(key.name, [&] {
+      const net::Workers::Aside aside;
+      if (wants_outfit) core.outfitter().outfit(pod, outfit_of(core, sandbox, environment));
+      if (wants_walls) core.parts.reach->set_egress(pod, egress);
+    });
   core.outfitted.remember(key, container);
 }
 

@@ -102,10 +102,10 @@ void put_away(Core& core, const Json& sandbox) {
   const std::string image =
       fmt::format("{}{}:{}", kImagePrefix, model::name_of(sandbox), random_hex(8));
   OnFailure undo([&] { remove_images(core, {image}); });
-  {
+  ask_below(model::name_of(sandbox), [&] {
     const net::Workers::Aside aside;
     core.parts.reach->commit(*pod, image);
-  }
+  });
   std::vector<std::string> images = before;
   images.push_back(image);
   Json patch =

@@ -226,6 +226,33 @@ TEST(E2bSnapshots, LeaveNothingWhenTheyFail) {
   EXPECT_EQ(world.ask("GET", "/v2/sandboxes").body.as_array().size(), 1U);
 }
 
+// To SDKs a 404 is a sandbox that is gone, a 409 one that is paused already, a 429 a limit.
+TEST(E2bNodes, SpeakForThemselvesNotForTheApi) {
+  World world;
+  const std::string id = world.create(R"({"templateID":"base","envVars":{"A":"1"}})");
+  const std::string at = "/sandboxes/" + id;
+  struct Case {
+    Code code;
+    unsigned status;
+  };
+  for (const auto& [code, status] :
+       {Case{Code::not_found, 503}, Case{Code::conflict, 503}, Case{Code::exhausted, 507}}) {
+    world.reach.fail("commit", code);
+    EXPECT_EQ(world.ask("POST", at + "/pause", R"({"memory":false})").status, status);
+    EXPECT_EQ(world.ask("POST", at + "/snapshots").status, status);
+    EXPECT_EQ(world.ask("POST", at + "/fork").status, status);
+    world.reach.fail("set_egress", code);
+    EXPECT_EQ(world.ask("PUT", at + "/network", "{}").status, status);
+    world.reach.fail("outfit", code);
+    EXPECT_EQ(
+        world.ask("POST", "/v2/sandboxes", R"({"templateID":"base","envVars":{"A":"1"}})").status,
+        status);
+  }
+  world.reach.fail("");
+  world.client().remove(client::kSecrets, "default", id + "-e2b");
+  EXPECT_EQ(world.ask("POST", at + "/fork").status, 503U);
+}
+
 TEST(E2bSnapshots, NeedASandboxThatRuns) {
   World world;
   const std::string id = world.create();

@@ -75,9 +75,10 @@ class FakeReach final : public pool::Reach {
   }
 
   // The next call of this name, and every later one, throws.
-  void fail(std::string call) {
+  void fail(std::string call, Code code = Code::unavailable) {
     const std::lock_guard lock(mutex_);
     failing_ = std::move(call);
+    code_ = code;
   }
   void set_usage(const pool::PodUsage& usage) {
     const std::lock_guard lock(mutex_);
@@ -107,11 +108,12 @@ class FakeReach final : public pool::Reach {
  private:
   void fail_if_told(std::string_view call) const {
     const std::lock_guard lock(mutex_);
-    if (failing_ == call) hearth::fail(Code::unavailable, "told to fail");
+    if (failing_ == call) hearth::fail(code_, "told to fail");
   }
 
   mutable std::mutex mutex_;  // guards all below
   std::string failing_;
+  Code code_ = Code::unavailable;
   std::map<std::string, std::vector<pool::Outfit>> outfits_;
   std::map<std::string, pool::Egress> egresses_;
   std::map<std::string, std::string> images_;
