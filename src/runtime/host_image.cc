@@ -70,6 +70,35 @@ constexpr std::array<Text, 8> kFiles = {{
     {"etc/environment", ""},
 }};
 
+// Of each home. Commands of the E2B API are login shells: what is in here costs every one of them,
+// so it starts no program.
+constexpr std::string_view kProfile =
+    R"(# Read by login shells.
+if [ -n "$BASH_VERSION" ] && [ -f "$HOME/.bashrc" ]; then
+  . "$HOME/.bashrc"
+fi
+
+# Where programs go that were installed for one user.
+for folder in "$HOME/bin" "$HOME/.local/bin"; do
+  case ":$PATH:" in
+    *":$folder:"*) ;;
+    *) PATH="$folder:$PATH" ;;
+  esac
+done
+unset folder
+)";
+constexpr std::string_view kBashrc =
+    R"(# Read by interactive shells. What stands above the next lines is for login shells too.
+case $- in
+  *i*) ;;
+  *) return ;;
+esac
+
+alias ls='ls --color=auto'
+alias grep='grep --color=auto'
+alias ll='ls -l'
+)";
+
 struct Folder {
   const char* path;
   unsigned mode;
@@ -95,9 +124,16 @@ void make_folder(int dir_fd, const std::string& path, unsigned mode, unsigned ow
   }
 }
 
-void make_file(int dir_fd, const std::string& path, std::string_view text) {
+void make_file(int dir_fd, const std::string& path, std::string_view text, unsigned owner = 0) {
   const Fd file = linux::open_at(dir_fd, path, O_CREAT | O_EXCL | O_WRONLY, 0644);
   linux::write_all(file.get(), text);
+  if (owner != 0 && ::fchown(file.get(), owner, owner) != 0)
+    throw_errno("set the owner of '{}'", path);
+}
+
+void furnish_home(int dir_fd, const std::string& home, unsigned owner) {
+  make_file(dir_fd, home + "/.profile", kProfile, owner);
+  make_file(dir_fd, home + "/.bashrc", kBashrc, owner);
 }
 
 // Only what everybody may read: this is how no secret gets in by accident.
@@ -233,6 +269,8 @@ void make_root_layer(int root_fd) {
   for (const Folder& folder : kFolders)
     make_folder(root_fd, folder.path, folder.mode, folder.owner);
   for (const Text& file : kFiles) make_file(root_fd, file.path, file.text);
+  furnish_home(root_fd, "root", 0);
+  furnish_home(root_fd, "home/user", 1000);
   for (const char* path : kEtc)
     copy_public(fmt::format("/etc/{}", path), root_fd, fmt::format("etc/{}", path));
   if (::symlinkat("/proc/mounts", root_fd, "etc/mtab") != 0) throw_errno("make link 'etc/mtab'");

@@ -185,6 +185,22 @@ TEST_F(Sandbox, RunsAsTheUserAskedFor) {
   EXPECT_EQ(outcome.output.substr(0, outcome.output.rfind("cat")), "user\n/home/user\nuser\n");
 }
 
+TEST_F(Sandbox, LoginShellsFindWhatAUserInstalledForHimself) {
+  guest::ExecRequest request;
+  request.command = {
+      "/bin/bash", "-l", "-c",
+      "stat -c '%U %a' ~/.profile ~/.bashrc; mkdir -p ~/.local/bin ~/bin; "
+      "for name in .local/bin/mine bin/own; do printf '#!/bin/sh\\necho found\\n' > ~/$name; "
+      "chmod +x ~/$name; done; mine; own; bash -l -c 'echo $PATH' | tr : '\\n' | grep -c $HOME; "
+      "sed -i '1i export SET=there' ~/.bashrc; bash -l -c 'echo $SET'; "
+      "echo 'echo seen' >> ~/.bashrc; bash -l -c true; bash -i -c true 2>/dev/null"};
+  for (const char* user : {"user", "root"}) {
+    request.user = user;
+    EXPECT_EQ(run_in(runtime().connect(id_), request).output,
+              fmt::format("{0} 644\n{0} 644\nfound\nfound\n2\nthere\nseen\n", user));
+  }
+}
+
 TEST_F(Sandbox, StreamsInOrder) {
   const Outcome outcome = sh("i=0; while [ $i -lt 2000 ]; do echo $i; i=$((i+1)); done");
   std::string expected;
