@@ -23,6 +23,10 @@ unsigned status_of(const model::StatusError& error) {
 
 }  // namespace
 
+http::Headers not_again() {
+  return {{"Should-Retry", "false"}};
+}
+
 void refuse_unoffered(std::string_view what, std::string_view advice) {
   refuse(501, "{} is not offered here; {}", what, advice);
 }
@@ -59,7 +63,11 @@ http::Response answer_nothing() {
 }
 
 http::Response answer_problem(unsigned status, std::string_view message) {
-  return answer_json(status, model::JsonObject{{"code", status}, {"message", message}});
+  http::Response response =
+      answer_json(status, model::JsonObject{{"code", status}, {"message", message}});
+  if (status == 504 || status == 507)
+    for (const http::Field& each : not_again()) response.headers.set(each.name, each.value);
+  return response;
 }
 
 http::Response answer_current_exception(const http::Request& request) {

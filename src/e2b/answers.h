@@ -32,6 +32,11 @@ template <typename... Args>
   throw Refusal(status, fmt::format(format, std::forward<Args>(args)...));
 }
 
+// Of a refusal with 429 or 503 that asking again would not change soon, or that took its time
+// already. Newer SDKs ask again by themselves otherwise, creates as well, and whoever gave up
+// meanwhile has a sandbox that he knows nothing of. Every 504 and 507 says so.
+http::Headers not_again();
+
 // For what this engine does not offer: 501, and what to do instead.
 [[noreturn]] void refuse_unoffered(std::string_view what, std::string_view advice);
 // 404 in the words that clients of E2B know.

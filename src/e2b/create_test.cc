@@ -284,7 +284,9 @@ TEST(E2bCreates, LimitsAreKept) {
   const std::string two = key({.sandboxes = 2});
   world.create(R"({"templateID":"own"})", two);
   const std::string second = world.create(R"({"templateID":"own"})", two);
-  EXPECT_EQ(world.ask("POST", "/v2/sandboxes", R"({"templateID":"own"})", two).status, 429U);
+  const Answer third = world.ask("POST", "/v2/sandboxes", R"({"templateID":"own"})", two);
+  EXPECT_EQ(third.status, 429U);
+  EXPECT_EQ(third.headers.value("Should-Retry"), "false");
   EXPECT_EQ(world.ask("DELETE", "/sandboxes/" + second, "", two).status, 204U);
   world.create(R"({"templateID":"own"})", two);
 }
@@ -299,6 +301,7 @@ TEST(E2bCreates, ARateIsKeptAndSaysWhenToComeAgain) {
   const Answer refused = world.ask("POST", "/v2/sandboxes", R"({"templateID":"own"})", slow);
   EXPECT_EQ(refused.status, 429U);
   EXPECT_EQ(refused.headers.value("Retry-After"), "1");
+  EXPECT_EQ(refused.headers.find("Should-Retry"), nullptr);
   world.clock.advance(std::chrono::seconds(1));
   world.create(R"({"templateID":"own"})", slow);
 }
@@ -322,6 +325,7 @@ TEST(E2bCreates, WhatDoesNotBecomeReadyIsRemoved) {
   world.node.stop_working();
   const Answer answer = world.ask("POST", "/v2/sandboxes", R"({"templateID":"base"})");
   EXPECT_EQ(answer.status, 504U);
+  EXPECT_EQ(answer.headers.value("Should-Retry"), "false");
   EXPECT_TRUE(world.client().list_all(client::kSandboxes, {}).items.empty());
 }
 
@@ -415,6 +419,7 @@ TEST(E2bCreates, WhereThereIsNoRoomItIsSaid) {
   EXPECT_EQ(answer.message(),
             "there is no room for another sandbox: 0/1 nodes are available: 1 Insufficient "
             "memory.");
+  EXPECT_EQ(answer.headers.value("Should-Retry"), "false");
   EXPECT_TRUE(world.client().list_all(client::kSandboxes, {}).items.empty());
 }
 

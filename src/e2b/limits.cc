@@ -64,10 +64,11 @@ Census::Place Census::admit(const std::string& ns, std::int64_t most, std::strin
   // Far from the limit nobody has to be told from anybody.
   const bool is_near = count.names.size() + count.coming.size() >= limit;
   if (is_near && count_others(count, sandbox) >= limit)
-    refuse(429,
-           "you have reached the maximum number of concurrent sandboxes, which is {}; kill one, or "
-           "have the limit raised",
-           most);
+    throw Refusal(429,
+                  fmt::format("you have reached the maximum number of concurrent sandboxes, which "
+                              "is {}; kill one, or have the limit raised",
+                              most),
+                  not_again());
   return {*this, ns, sandbox};
 }
 

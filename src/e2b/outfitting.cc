@@ -158,7 +158,7 @@ Object wait_until_ready(Core& core, const Json& sandbox, Duration patience) {
   if (!found) {
     const Object last = core.sandboxes.find(key.ns, key.name);
     if (const std::string why = why_unplaced(core, last); !why.empty())
-      fail(Code::unavailable, "there is no room for another sandbox: {}", why);
+      throw Refusal(503, fmt::format("there is no room for another sandbox: {}", why), not_again());
     fail(Code::timeout, "sandbox '{}' has not become ready: {}", key.name, why_not_ready(last));
   }
   return *found;

@@ -84,7 +84,10 @@ http::Response create(Core& core, KeptImages& images, const Call& call) {
   call.sandbox(core);
   check_free(core, ns, {}, names);
   if (list_snapshots(core, ns).size() >= kMostSnapshots)
-    refuse(429, "your team has {} snapshots, which is the most; delete one", kMostSnapshots);
+    throw Refusal(
+        429,
+        fmt::format("your team has {} snapshots, which is the most; delete one", kMostSnapshots),
+        not_again());
   const KeptFiles kept = keep_files(core, images, call);
   Json wanted = snapshot_of(core, call, kept);
   if (names.empty()) return answer_json(201, snapshot_answer(create_template(core, wanted)));

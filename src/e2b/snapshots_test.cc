@@ -238,7 +238,9 @@ TEST(E2bNodes, SpeakForThemselvesNotForTheApi) {
   for (const auto& [code, status] :
        {Case{Code::not_found, 503}, Case{Code::conflict, 503}, Case{Code::exhausted, 507}}) {
     world.reach.fail("commit", code);
-    EXPECT_EQ(world.ask("POST", at + "/pause", R"({"memory":false})").status, status);
+    const Answer pause = world.ask("POST", at + "/pause", R"({"memory":false})");
+    EXPECT_EQ(pause.status, status);
+    EXPECT_EQ(pause.headers.value("Should-Retry"), status == 507 ? "false" : "");
     EXPECT_EQ(world.ask("POST", at + "/snapshots").status, status);
     EXPECT_EQ(world.ask("POST", at + "/fork").status, status);
     world.reach.fail("set_egress", code);
