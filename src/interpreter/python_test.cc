@@ -248,6 +248,35 @@ TEST_F(Python, HasNobodyToAsk) {
   EXPECT_EQ(run("import os; os.system('cat')").results.size(), 1U);
 }
 
+TEST_F(Python, RunsMagicsOfOneLineWithoutTheirSign) {
+  EXPECT_EQ(run("cd /usr").output, "/usr\n");
+  EXPECT_EQ(text("pwd"), "/usr");
+  EXPECT_NE(run("ls -d /usr/..").output.find("/usr/..\n"), std::string::npos);
+  EXPECT_NE(run("  env\n").result_field("text").find("'PATH':"), std::string::npos);
+  // What has a value is no magic, and what is assigned neither.
+  EXPECT_EQ(text("pwd = 3; la = 1; pwd"), "3");
+  EXPECT_EQ(text("pwd"), "3");
+  EXPECT_EQ(run("ls = 5").error, "");
+  EXPECT_EQ(text("ls -la"), "4");
+  EXPECT_EQ(run("1\ncd /dev").error_field("name"), "NameError");
+  EXPECT_EQ(run("nothing").error_field("name"), "NameError");
+}
+
+TEST_F(Python, LeavesStringsAndBracketsBesideMagicsAlone) {
+  const Executed executed =
+      run("!echo ran\n"
+          "x = (15\n  % 7)\n"
+          "y = 15 \\\n  % 7\n"
+          "words = '''it's (\n%cd /\n!echo no\n'''  # (\n"
+          "short = 'a\\\n!b'\n"
+          "if x:\n  !echo $x\n"
+          "(x, y, words, short)");
+
+  EXPECT_EQ(executed.error, "");
+  EXPECT_EQ(executed.output, "ran\n1\n");
+  EXPECT_EQ(executed.result_field("text"), R"((1, 1, "it's (\n%cd /\n!echo no\n", 'a!b'))");
+}
+
 TEST_F(Python, RunsMagics) {
   EXPECT_EQ(run("%cd /usr").output, "/usr\n");
   EXPECT_EQ(run("x = 3\n!echo $x {x + 1}").output, "3 4\n");

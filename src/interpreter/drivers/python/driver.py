@@ -21,6 +21,7 @@ from _ast import Expr, Expression, PyCF_ONLY_AST
 from _signal import SIG_BLOCK, SIG_SETMASK, pthread_sigmask, valid_signals
 from _socket import AF_UNIX, MSG_DONTWAIT, SOCK_STREAM, socket
 from _thread import RLock, get_ident
+from keyword import iskeyword
 from time import perf_counter_ns
 from types import ModuleType
 
@@ -214,11 +215,23 @@ def parse(code, name):
     return compile(code, name, "exec", PyCF_ONLY_AST | AWAIT, True)
 
 
+def automagic(code):
+    """What IPython makes of `pip install x` and `pwd`, while nothing is called pip or pwd."""
+    words = code.split(None, 1)
+    if not words or not words[0].isidentifier() or "\n" in code.strip():
+        return None
+    is_taken = words[0] in namespace or hasattr(builtins, words[0]) or iskeyword(words[0])
+    if is_taken or len(words) > 1 and words[1].startswith("="):
+        return None
+    return part("magics").automagic(code)
+
+
 def compile_cell(code):
     name = cell_name(State.count)
     remember_source(name, code)
+    magic = automagic(code)
     try:
-        tree = parse(code, name)
+        tree = parse(magic or code, name)
     except SyntaxError:
         if "%" not in code and "!" not in code and "?" not in code:
             raise
@@ -235,7 +248,7 @@ def compile_cell(code):
     if not asynchronous and ("asyncio" in sys.modules or "asyncio" in code or "aiohttp" in code):
         asynchronous = part("awaiting").needs_loop(code)
     compiled = (body, last, asynchronous)
-    if len(code) <= LONGEST_CACHED:
+    if len(code) <= LONGEST_CACHED and not magic:  # a variable may take the name
         if len(cache) >= MOST_CACHED:
             del cache[next(iter(cache))]
         cache[code] = compiled

@@ -1,6 +1,7 @@
 """What IPython adds to the language: %line magics, %%cell magics, !commands, and get_ipython().
 
-Only looked at when a cell is not Python as it stands, so Python's own % and ! are never mistaken.
+Only looked at when a cell is not Python as it stands, so Python's own % and ! are never mistaken; or when its one line
+begins with a word that nothing is called by, as in `pip install x`.
 """
 import os
 import re
@@ -12,6 +13,8 @@ core = core  # given by the driver
 
 LINE = re.compile(r"^(\s*)(?:([A-Za-z_][\w.,\s\[\]'\"]*?)\s*=\s*)?(%|!!?)(?!=)(.*)$")
 HELP = re.compile(r"^(\s*)(?:\?{1,2}([\w.]+)|([\w.]+)\?{1,2})\s*$")
+MARK = re.compile(r"\"\"\"|'''|[\"'#(\[{)\]}]")
+QUOTE_END = {quote: re.compile(r"(?:\\.|[^\\])*?" + quote) for quote in ("'", '"', "'''", '"""')}
 NAME = re.compile(r"\$\$|\$([A-Za-z_]\w*)|\{([^{}]+)\}")
 
 
@@ -26,13 +29,66 @@ def transform(code):
         return "get_ipython().run_cell_magic(%r, %r, %r)" % (name, line.strip(), rest)
     lines = code.split("\n")
     changed = []
+    place = Place()
     while lines:
         line = lines.pop(0)
-        if LINE.match(line):
+        if not place.begins_statement():
+            place.read(line)
+        elif LINE.match(line):
             while line.endswith("\\") and lines:
                 line = line[:-1] + lines.pop(0)
-        changed.append(transform_line(line))
+            line = transform_line(line)
+        elif HELP.match(line):
+            line = transform_line(line)
+        else:
+            place.read(line)
+        changed.append(line)
     return "\n".join(changed)
+
+
+def automagic(code):
+    """A cell of one line whose % is left out. Whether its first word is free, the caller has seen."""
+    name, _, line = code.strip().partition(" ")
+    return "get_ipython().run_line_magic(%r, %r)" % (name, line.strip()) if name in LINE_MAGICS else None
+
+
+class Place:
+    """How far Python has come: inside strings and brackets no line begins a statement."""
+
+    def __init__(self):
+        self.depth, self.quote, self.continued = 0, "", False
+
+    def begins_statement(self):
+        return not self.depth and not self.quote and not self.continued
+
+    def read(self, line):
+        self.continued = line.endswith("\\")
+        rest = line
+        while rest:
+            if self.quote:
+                end = QUOTE_END[self.quote].match(rest)
+                if not end:
+                    break
+                self.quote, rest = "", rest[end.end():]
+                continue
+            mark = MARK.search(rest)
+            if not mark:
+                break
+            if mark[0] == "#":
+                self.continued = False
+                break
+            self.take(mark[0])
+            rest = rest[mark.end():]
+        if len(self.quote) == 1 and not self.continued:
+            self.quote = ""  # a mistake of this line alone
+
+    def take(self, mark):
+        if mark in "([{":
+            self.depth += 1
+        elif mark in ")]}":
+            self.depth = max(0, self.depth - 1)
+        else:
+            self.quote = mark
 
 
 def transform_line(line):
