@@ -51,6 +51,15 @@ TEST_F(Python, GivesListsAndDictsAsJsonToo) {
   EXPECT_EQ(run("a = []; a.append(a); a").result_field("text"), "[[...]]");
 }
 
+TEST_F(Python, SortsSets) {
+  EXPECT_EQ(text("{'c', 'a', 'b', 'd'}"), "{'a', 'b', 'c', 'd'}");
+  EXPECT_EQ(text("[{'c', 'a', 'b'}, {'k': frozenset({'z', 'x', 'y'})}, (set(),)]"),
+            "[{'a', 'b', 'c'}, {'k': frozenset({'x', 'y', 'z'})}, (set(),)]");
+  EXPECT_EQ(text("{'b', 2, 'a', 1}"), "{1, 2, 'a', 'b'}");
+  EXPECT_TRUE(text("{str(i) * 20 for i in range(10, 20)}").starts_with("{'1010"));
+  EXPECT_TRUE(text("a = [{'b', 'a'}]; a.append(a); a").starts_with("[{'a', 'b'}, ["));
+}
+
 TEST_F(Python, FindsWhatWasInstalledSinceItBegan) {
   // Where pip puts what an ordinary user installs: a folder that is not there at first.
   run("import os, site, sys, tempfile\n"

@@ -38,32 +38,50 @@ BRACKETS = {list: ("[", "]"), tuple: ("(", ")"), dict: ("{", "}"), set: ("{", "}
 
 
 def pretty(value, column=0, depth=0, inside=()):
-    """repr(), but containers that do not fit a line have an item on each."""
-    flat = repr(value)
+    """flat(), but containers that do not fit a line have an item on each."""
+    text = flat(value)
     brackets = BRACKETS.get(type(value))
-    if brackets is None or not value or column + len(flat) <= WIDTH or depth > 20 or id(value) in inside:
-        return flat
-    opening, closing = brackets
-    column += len(opening)
+    if brackets is None or not value or column + len(text) <= WIDTH or depth > 20 or id(value) in inside:
+        return text
+    column += len(brackets[0])
     inside = inside + (id(value),)
     items = []
     if type(value) is dict:
         for key, item in value.items():
-            start = repr(key) + ": "
+            start = flat(key) + ": "
             items.append(start + pretty(item, column + len(start), depth + 1, inside))
     else:
         items = [pretty(item, column, depth + 1, inside) for item in ordered(value)]
+    return enclosed(value, items, ",\n" + " " * column)
+
+
+def flat(value, inside=()):
+    """repr(), with sets in order, also those in other containers."""
+    text = repr(value)
+    if type(value) not in BRACKETS or "{" not in text or not value or id(value) in inside or len(inside) > 20:
+        return text
+    inside = inside + (id(value),)
+    if type(value) is dict:
+        items = [flat(key, inside) + ": " + flat(item, inside) for key, item in value.items()]
+    else:
+        items = [flat(item, inside) for item in ordered(value)]
+    return enclosed(value, items, ", ")
+
+
+def enclosed(value, items, separator):
+    opening, closing = BRACKETS[type(value)]
     if type(value) is tuple and len(items) == 1:
         closing = ",)"
-    return opening + (",\n" + " " * column).join(items) + closing
+    return opening + separator.join(items) + closing
 
 
 def ordered(value):
     if isinstance(value, (set, frozenset)):
-        try:
-            return sorted(value)
-        except Exception:
-            return list(value)
+        for key in (None, str):
+            try:
+                return sorted(value, key=key)
+            except Exception:
+                pass  # of several kinds, or without a text
     return value
 
 
