@@ -1,6 +1,9 @@
 // GET /sandboxes/{id}/logs and GET /v2/sandboxes/{id}/logs: what happened to a sandbox, from its
 // conditions and from the events about it and its pod. What its commands write goes to whoever
 // runs them.
+//
+// One that is not there has none, as it would be told of another team's: whoever follows the logs
+// of a sandbox to its end has not failed.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -97,8 +100,10 @@ Time story_begins(const Json& sandbox, Time started) {
   return std::min(started, model::created_at(sandbox).value_or(started));
 }
 
-// The oldest first.
-std::vector<Entry> read_entries(Core& core, const Json& sandbox) {
+// The oldest first; none where there is no sandbox.
+std::vector<Entry> read_entries(Core& core, const Object& found) {
+  if (!found) return {};
+  const Json& sandbox = *found;
   const Time started = started_at(sandbox).value_or(Time());
   std::vector<Entry> entries = entries_of_life(sandbox, started);
   add_events(core, sandbox, story_begins(sandbox, started), entries);
@@ -146,10 +151,10 @@ std::size_t query_limit(const Call& call) {
 http::Response logs_first(Core& core, const Call& call) {
   const auto start = query_time(call, "start");
   const std::size_t limit = query_limit(call);
-  const Object sandbox = call.sandbox(core);
+  const Object sandbox = call.find_sandbox(core);
   model::JsonArray lines;
   model::JsonArray entries;
-  for (const Entry& each : read_entries(core, *sandbox)) {
+  for (const Entry& each : read_entries(core, sandbox)) {
     if (start && each.at < *start) continue;
     if (lines.size() == limit) break;
     lines.push_back(render_line(each));
@@ -195,7 +200,7 @@ bool is_wanted(const Entry& entry, const LogQuery& query) {
 
 http::Response logs(Core& core, const Call& call) {
   const LogQuery query = parse_log_query(call);
-  std::vector<Entry> all = read_entries(core, *call.sandbox(core));
+  std::vector<Entry> all = read_entries(core, call.find_sandbox(core));
   if (!query.is_forward) std::ranges::reverse(all);
   model::JsonArray entries;
   for (const Entry& each : all) {

@@ -89,7 +89,9 @@ TEST(E2bMetrics, StopWhileASandboxStandsStill) {
   world.api->sample();
   EXPECT_EQ(world.ask("GET", path).body.as_array().size(), 1U);
   EXPECT_EQ(world.ask("DELETE", "/sandboxes/" + id).status, 204U);
-  EXPECT_EQ(world.ask("GET", path).status, 404U);
+  const Answer gone = world.ask("GET", path);
+  EXPECT_EQ(gone.status, 200U);
+  EXPECT_EQ(model::to_text(gone.body), "[]");
 }
 
 TEST(E2bMetrics, OfTheLongPastAreFewer) {
@@ -323,8 +325,8 @@ TEST(E2bTeams, DoNotSeeEachOthersSandboxes) {
   ASSERT_EQ(world.ask("POST", "/sandboxes/" + id + "/snapshots", "{}", world.blue).status, 201U);
   using Call = std::tuple<const char*, std::string, const char*>;
   for (const auto& [method, path, body] :
-       {Call{"POST", "/fork", "{}"}, Call{"POST", "/snapshots", "{}"}, Call{"GET", "/metrics", ""},
-        Call{"GET", "/logs", ""}, Call{"PUT", "/network", "{}"}}) {
+       {Call{"POST", "/fork", "{}"}, Call{"POST", "/snapshots", "{}"},
+        Call{"PUT", "/network", "{}"}}) {
     const std::string target = "/sandboxes/" + id + path;
     EXPECT_EQ(world.ask(method, target, body).status, 404U) << target;
     EXPECT_EQ(world.ask(method, target, body, "").status, 401U) << target;
@@ -333,7 +335,18 @@ TEST(E2bTeams, DoNotSeeEachOthersSandboxes) {
     // Nor by a longer name.
     EXPECT_EQ(world.ask(method, "/sandboxes/blue%2F" + id + path, body).status, 400U) << target;
   }
-  EXPECT_EQ(world.ask("GET", "/v2/sandboxes/" + id + "/logs").status, 404U);
+  for (const auto& [before, after, nothing] :
+       {std::tuple("/sandboxes/", "/logs", R"({"logs":[],"logEntries":[]})"),
+        std::tuple("/v2/sandboxes/", "/logs", R"({"logs":[]})"),
+        std::tuple("/sandboxes/", "/metrics", "[]")}) {
+    for (const std::string& each : {id, std::string("i0")}) {
+      const Answer answer = world.ask("GET", before + each + after);
+      EXPECT_EQ(answer.status, 200U) << before << after;
+      EXPECT_EQ(model::to_text(answer.body), nothing);
+    }
+    EXPECT_EQ(world.ask("GET", before + id + after, "", "").status, 401U);
+    EXPECT_EQ(world.ask("GET", before + std::string("blue%2F") + id + after).status, 400U);
+  }
   EXPECT_TRUE(world.ask("GET", "/snapshots").body.as_array().empty());
   EXPECT_TRUE(world.ask("GET", "/snapshots?sandboxID=" + id).body.as_array().empty());
   EXPECT_TRUE(world.ask("GET", "/snapshots?name=blue/own").body.as_array().empty());

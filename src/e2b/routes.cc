@@ -54,6 +54,11 @@ Object Call::sandbox(const Core& core) const {
   return core.get_sandbox(holder.ns, request.parameter("id"));
 }
 
+Object Call::find_sandbox(const Core& core) const {
+  const model::Key named = key();
+  return core.find_sandbox(named.ns, named.name);
+}
+
 Routes::Routes(net::Router& router, Core& core, net::Workers& workers)
     : router_(router), core_(core), workers_(workers) {}
 

@@ -37,6 +37,8 @@ struct Call {
   model::Key key() const;
   // The holder's sandbox that the path's {id} names; Refusal 400, 404.
   Object sandbox(const Core& core) const;
+  // The same; null where the other has a 404.
+  Object find_sandbox(const Core& core) const;
 };
 
 using Handler = std::function<http::Response(const Call& call)>;

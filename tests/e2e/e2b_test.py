@@ -256,14 +256,18 @@ class Crossing(E2bCase):
                 ("POST", f"/sandboxes/{sandbox}/pause", {}), ("POST", f"/sandboxes/{sandbox}/resume", {}),
                 ("POST", f"/sandboxes/{sandbox}/connect", {"timeout": 1}), ("POST", f"/v2/sandboxes/{sandbox}/connect", {"timeout": 1}),
                 ("POST", f"/sandboxes/{sandbox}/fork", {}), ("POST", f"/sandboxes/{sandbox}/snapshots", {}),
-                ("GET", f"/sandboxes/{sandbox}/metrics", None), ("GET", f"/sandboxes/{sandbox}/logs", None),
-                ("GET", f"/v2/sandboxes/{sandbox}/logs", None), ("PUT", f"/sandboxes/{sandbox}/network", {})):
+                ("PUT", f"/sandboxes/{sandbox}/network", {})):
             with self.subTest(method=method, path=path):
                 answer = self.other.ask(method, path, body)
                 self.assertEqual(answer.status, 404, answer.body)
                 self.assertEqual(answer.json["code"], 404)
                 unknown = self.other.ask(method, path.replace(sandbox, "i" + "0" * 20), body)
                 self.assertEqual(unknown.body.replace(b"i" + b"0" * 20, sandbox.encode()), answer.body)
+        for path in (f"/sandboxes/{sandbox}/metrics", f"/sandboxes/{sandbox}/logs", f"/v2/sandboxes/{sandbox}/logs"):
+            answer = self.other.ask("GET", path)
+            self.assertEqual(answer.status, 200, answer.body)
+            self.assertEqual(answer.body, self.other.ask("GET", path.replace(sandbox, "i" + "0" * 20)).body)
+            self.assertNotIn(b"timestamp", answer.body)
         metrics = self.other.ask("GET", f"/sandboxes/metrics?sandbox_ids={sandbox}")
         self.assertNotIn(sandbox.encode(), metrics.body)
         self.assertEqual(self.mine.ask("GET", f"/sandboxes/{sandbox}").json, before)

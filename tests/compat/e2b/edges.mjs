@@ -172,10 +172,10 @@ describe('gone', () => {
     const box = await Sandbox.create({ timeoutMs: 60_000 })
     await box.kill()
     for (const call of inside(box)) await assert.rejects(call, isGone)
-    for (const call of [() => box.getInfo(), () => box.getMetrics(), () => box.setTimeout(1000), () => box.pause(), () => box.connect(),
+    for (const call of [() => box.getInfo(), () => box.setTimeout(1000), () => box.pause(), () => box.connect(),
       () => box.createSnapshot(), () => box.fork(), () => box.updateNetwork({})])
       await assert.rejects(call, SandboxNotFoundError)
-    assert.deepEqual([await box.isRunning(), await box.kill()], [false, false])
+    assert.deepEqual([await box.isRunning(), await box.kill(), await box.getMetrics()], [false, false, []])
   })
 
   test('paused', async () => {

@@ -134,9 +134,10 @@ class Gone(unittest.TestCase):
         box = Sandbox.create(timeout=60)
         box.kill()
         self.expect_no_answer_inside(box)
-        for call in (box.get_info, box.get_metrics, lambda: box.set_timeout(10), box.pause, box.connect, box.fork, box.create_snapshot):
+        for call in (box.get_info, lambda: box.set_timeout(10), box.pause, box.connect, box.fork, box.create_snapshot):
             with self.assertRaises(NotFoundException):
                 call()
+        self.assertEqual(box.get_metrics(), [])
 
     def test_paused(self):
         box = Sandbox.create(timeout=60)
