@@ -50,6 +50,13 @@ class EnvdProcess : public EnvdTest {
     return call("process.Process/SendInput",
                 by_pid(pid, fmt::format(R"(,"input":{{"{}":"{}"}})", kind, base64_encode(text))));
   }
+  Duration used_processor() const {
+    clockid_t clock{};
+    timespec used{};
+    EXPECT_EQ(::clock_getcpuclockid(server_, &clock), 0);
+    EXPECT_EQ(::clock_gettime(clock, &used), 0);
+    return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+  }
   static bool is_alive(unsigned pid) { return ::kill(static_cast<pid_t>(pid), 0) == 0; }
 };
 
@@ -262,6 +269,21 @@ TEST_F(EnvdProcess, WhatIsKilledIsGoneThoughItsListenerIsSlow) {
   EXPECT_EQ(call("process.Process/List", "{}").body, "{}");
   EXPECT_EQ(signal(pid, "SIGNAL_SIGKILL").status, 404U);
   EXPECT_NE(stream.rest().find("signal: killed"), std::string::npos);
+}
+
+TEST_F(EnvdProcess, NobodyIsBusyWaitingForASlowListenerOfATerminal) {
+  TestStream stream = start("yes", R"(,"pty":{"size":{"cols":80,"rows":24}})");
+  const unsigned pid = pid_in(stream.next());
+  TestStream slow(port_, "process.Process/Connect", by_pid(pid));
+  slow.next();
+  stream.close();
+  std::this_thread::sleep_for(500ms);  // until it has to wait
+  EXPECT_EQ(signal(pid, "SIGNAL_SIGKILL").status, 200U);
+  std::this_thread::sleep_for(200ms);  // a terminal's last words have that long
+  const auto before = used_processor();
+  std::this_thread::sleep_for(500ms);
+  EXPECT_LT(used_processor() - before, 200ms);
+  EXPECT_NE(slow.rest().find("signal: killed"), std::string::npos);
 }
 
 TEST_F(EnvdProcess, SignalsTheCommandAlone) {

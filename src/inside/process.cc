@@ -147,6 +147,11 @@ std::size_t Process::add_waits(std::span<pollfd> waits) const {
   return count;
 }
 
+// Whoever has to take something first rings the bell.
+int Process::patience() const {
+  return may_read() ? terminal_patience_.poll_milliseconds() : -1;
+}
+
 Process::Pumped Process::pump(std::span<const pollfd> waits, const Listener* own) {
   const auto is_ready = [&](int fd) {
     return std::ranges::any_of(

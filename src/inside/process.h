@@ -59,7 +59,7 @@ class Process {
   // and what to do then.
   static constexpr std::size_t kWaits = 4;
   std::size_t add_waits(std::span<pollfd> waits) const;
-  int patience() const { return terminal_patience_.poll_milliseconds(); }
+  int patience() const;
   enum class Pumped { nothing, output, over };
   // `own` gets what is read without a detour.
   Pumped pump(std::span<const pollfd> waits, const Listener* own);
