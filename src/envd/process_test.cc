@@ -249,6 +249,19 @@ TEST_F(EnvdProcess, WaitsForOutputOfChildrenUnlessItWasEnded) {
   EXPECT_TRUE(ended.rest().starts_with(R"({"event":{"end":{"exitCode":-1,"status":"signal: term)"));
 }
 
+TEST_F(EnvdProcess, ItsDeadlineHoldsForChildrenThatKeepItsOutput) {
+  for (const char* child : {"sleep 60", "while :; do echo more; sleep 0.01; done"}) {
+    TestStream stream =
+        start(fmt::format("({}) & echo early", child), "", {{"Connect-Timeout-Ms", "500"}});
+    const unsigned pid = pid_in(stream.next());
+    EXPECT_EQ(stream.next(), out("early\n"));
+    EXPECT_NE(stream.rest().find("end:{\"error\":{\"code\":\"deadline_exceeded\""),
+              std::string::npos);
+    EXPECT_EQ(call("process.Process/List", "{}").body, "{}");
+    EXPECT_EQ(signal(pid, "SIGNAL_SIGKILL").status, 404U);
+  }
+}
+
 TEST_F(EnvdProcess, EndsThoughAChildWritesForEver) {
   TestStream pipe = start("yes & sleep 60");
   const unsigned pid = pid_in(pipe.next());

@@ -82,6 +82,14 @@ SpawnPlan plan_command(const ExecRequest& request, const CommandDefaults& defaul
   return plan;
 }
 
+AwakeDeadline deadline_of(const ExecRequest& request) {
+  // A time beyond a century is as good as none, and would overflow.
+  constexpr std::uint64_t kCentury = 100ull * 365 * 24 * 3600 * 1000;
+  if (request.timeout_milliseconds == 0 || request.timeout_milliseconds > kCentury)
+    return AwakeDeadline::never();
+  return AwakeDeadline::after(std::chrono::milliseconds(request.timeout_milliseconds));
+}
+
 Failed describe_failure(const SpawnPlan& plan, const SpawnResult& result) {
   const std::string why = errno_text(result.error);
   const std::string& program = plan.command.front();

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "guest/awake.h"
 #include "guest/process_rights.h"
 #include "guest/protocol.h"
 #include "guest/spawner.h"
@@ -21,6 +22,9 @@ struct CommandDefaults {
 
 // Fills in user, home, working directory and environment. Throws Error(invalid).
 SpawnPlan plan_command(const ExecRequest& request, const CommandDefaults& defaults);
+
+// From now on.
+AwakeDeadline deadline_of(const ExecRequest& request);
 
 // What went wrong, in words for the client.
 Failed describe_failure(const SpawnPlan& plan, const SpawnResult& result);

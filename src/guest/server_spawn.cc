@@ -17,15 +17,6 @@ namespace {
 // Commands that wait to be born. A sandbox starved of CPU starts them slowly.
 constexpr std::size_t kMaxPending = 1024;
 
-AwakeDeadline deadline_of(const ExecRequest& request) {
-  // A time beyond a century is as good as none, and would overflow.
-  constexpr std::uint64_t kCentury = 100ull * 365 * 24 * 3600 * 1000;
-  if (request.timeout_milliseconds == 0 || request.timeout_milliseconds > kCentury) {
-    return AwakeDeadline::never();
-  }
-  return AwakeDeadline::after(std::chrono::milliseconds(request.timeout_milliseconds));
-}
-
 }  // namespace
 
 void Server::begin_exec(Client& client, const ExecRequest& request, std::vector<linux::Fd> fds) {

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "guest/awake.h"
+#include "guest/command_line.h"
 #include "linux/pty.h"
 
 namespace hearth::inside {
@@ -72,6 +73,7 @@ Process::Process(guest::Connection connection, StartOrder order)
       config_(std::move(order.config)),
       tag_(std::move(order.tag)),
       has_terminal_(order.request.terminal),
+      deadline_(guest::deadline_of(order.request)),
       buffer_size_(has_terminal_ ? kTerminalPiece : kPipePiece),
       buffer_(std::make_unique_for_overwrite<char[]>(buffer_size_)),
       bell_(make_bell()) {
@@ -149,7 +151,9 @@ std::size_t Process::add_waits(std::span<pollfd> waits) const {
 
 // Whoever has to take something first rings the bell.
 int Process::patience() const {
-  return may_read() ? terminal_patience_.poll_milliseconds() : -1;
+  if (!may_read()) return -1;
+  const int until_deadline = exit_ ? deadline_.poll_milliseconds() : -1;
+  return sooner(terminal_patience_.poll_milliseconds(), until_deadline);
 }
 
 Process::Pumped Process::pump(std::span<const pollfd> waits, const Listener* own) {
@@ -241,12 +245,13 @@ bool Process::read_all_there_is(const Listener* own) {
 
 // Of a process that has exited: whether its output is over too.
 bool Process::is_over(const Listener* own) {
-  if (terminal_) {
-    if (!terminal_patience_.passed() && !is_hurried()) return false;
-    return read_all_there_is(own) && may_read();
-  }
-  if (is_hurried()) return read_all_there_is(own) && may_read();
-  return !output_ && !error_ && may_read();
+  if (!is_open()) return may_read();
+  const bool is_late = deadline_.passed();
+  const bool is_quiet = terminal_ && terminal_patience_.passed();
+  if (!is_quiet && !is_late && !is_hurried()) return false;
+  if (!read_all_there_is(own)) return false;
+  if (is_late && is_open()) exit_->timed_out = true;
+  return may_read();
 }
 
 void Process::finish() {

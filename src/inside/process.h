@@ -85,6 +85,7 @@ class Process {
   void publish(Stream stream, std::string_view bytes);
   void read_exit();
   bool is_over(const Listener* own);
+  bool is_open() const { return output_ || error_ || terminal_; }
   void finish();
   std::shared_ptr<linux::Fd> input() const;
   std::shared_ptr<const Chunk> take_chunk(Seat& seat);
@@ -104,6 +105,8 @@ class Process {
   linux::Fd error_;
   linux::Fd terminal_;
   std::optional<ProcessEnd> exit_;
+  // The server keeps it until the command has exited; then it is about who holds its output.
+  guest::AwakeDeadline deadline_;
   Deadline terminal_patience_ = Deadline::never();
   int last_reads_ = 0;  // that may follow, when it has exited
   std::size_t buffer_size_ = 0;
