@@ -91,9 +91,10 @@ void Service::get_metrics(serve::Exchange& exchange) {
   respond_json(exchange, 200, render_metrics(read_metrics(), std::chrono::system_clock::now()));
 }
 
+// Those of commands: what is kept from these, nobody is told here.
 void Service::get_envs(serve::Exchange& exchange) {
   std::map<std::string, std::string> variables;
-  for (auto& [name, value] : sandbox_variables(core_.settings().environment))
+  for (auto& [name, value] : sandbox_variables(guest::environment_for_commands(core_.settings())))
     variables[name] = value;
   std::string text;
   for (const auto& [name, value] : variables) {

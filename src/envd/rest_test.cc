@@ -331,6 +331,13 @@ TEST_F(EnvdRest, IsConfiguredLate) {
   EXPECT_EQ(ask("GET", "/envs", {}, token).status, 401U);
 }
 
+TEST_F(EnvdRest, TellsNoVariablesThatCommandsDoNotGet) {
+  EXPECT_EQ(
+      ask("POST", "/init", R"({"envVars":{"SUBPROCESS_ENV_PASSTHROUGH":"BOTH","KEY":"k"}})").status,
+      204U);
+  EXPECT_EQ(ask("GET", "/envs").body, R"({"BOTH":"sandbox","E2B_SANDBOX":"true"})");
+}
+
 class EnvdSecured : public EnvdRest {
  protected:
   guest::Settings settings() const override {
