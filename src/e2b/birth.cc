@@ -10,6 +10,7 @@
 #include "e2b/life.h"
 #include "e2b/outfitting.h"
 #include "e2b/state.h"
+#include "e2b/template_reference.h"
 #include "e2b/words.h"
 #include "metrics/registry.h"
 #include "model/agent_sandbox.h"
@@ -222,11 +223,13 @@ Object give_cold(Core& core, const Birth& birth, Census::Place& place) {
 
 }  // namespace
 
-Json marks_of(const CreateRequest& request, std::string_view template_id) {
+Json marks_of(const CreateRequest& request, const Json& sandbox_template) {
+  const std::string_view id = template_id(sandbox_template);
   JsonObject labels{{model::kFrontLabel, kFront}};
-  if (model::check_label_value(template_id).empty()) labels[model::kTemplateLabel] = template_id;
+  if (model::check_label_value(id).empty()) labels[model::kTemplateLabel] = id;
   JsonObject annotations = network_annotations(request.network);
-  annotations[model::kTemplateRefAnnotation] = template_id;
+  annotations[model::kTemplateRefAnnotation] = id;
+  annotations[kMadeOfAnnotation] = model::key_of(sandbox_template).text();
   annotations[kTimeoutAnnotation] = std::to_string(request.timeout_seconds);
   annotations[model::kOnTimeoutAnnotation] = request.pauses ? "pause" : "kill";
   annotations[model::kAccessAnnotation] = request.is_secure ? "token" : "open";

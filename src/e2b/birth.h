@@ -33,7 +33,7 @@ struct Birth {
 };
 
 // What the request makes of a Sandbox besides its pod: a merge patch.
-Json marks_of(const CreateRequest& request, std::string_view template_id);
+Json marks_of(const CreateRequest& request, const Json& sandbox_template);
 
 // Puts in what the template says about access. Its word on who gets in is the least that is asked
 // for; of the rest, what the request says goes before it.

@@ -28,14 +28,13 @@ void check_size(const Core& core, const tenants::KeyHolder& holder, const Json& 
 
 Birth birth_of(const Core& core, const tenants::KeyHolder& holder, const CreateRequest& request,
                const Object& sandbox_template) {
-  const std::string_view id = template_id(*sandbox_template);
   Birth birth{
       .ns = holder.ns,
-      .template_id = std::string(id),
+      .template_id = std::string(template_id(*sandbox_template)),
       .spec = [sandbox_template] { return controllers::blueprint_of(*sandbox_template).spec; },
       .pool = {},
       .tenant = holder.team,
-      .marks = marks_of(request, id),
+      .marks = marks_of(request, *sandbox_template),
       .timeout_seconds = request.timeout_seconds,
       .environment = request.environment};
   put_access_rules(*sandbox_template, birth.marks);

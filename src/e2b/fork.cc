@@ -28,11 +28,17 @@ constexpr std::int64_t kMostForks = 100;
 constexpr std::size_t kMostAtOnce = 8;
 
 // What a fork has from its source; the rest is its own.
-constexpr std::array<std::string_view, 10> kInherited = {
-    model::kTemplateRefAnnotation, model::kMetadataAnnotation,   model::kOnTimeoutAnnotation,
-    model::kAutoResumeAnnotation,  model::kAccessAnnotation,     model::kTrafficAnnotation,
-    model::kMaskHostAnnotation,    model::kHttpsPortsAnnotation, model::kEgressAnnotation,
-    kTimeoutPauseAnnotation};
+constexpr std::array<std::string_view, 11> kInherited = {model::kTemplateRefAnnotation,
+                                                         model::kMetadataAnnotation,
+                                                         model::kOnTimeoutAnnotation,
+                                                         model::kAutoResumeAnnotation,
+                                                         model::kAccessAnnotation,
+                                                         model::kTrafficAnnotation,
+                                                         model::kMaskHostAnnotation,
+                                                         model::kHttpsPortsAnnotation,
+                                                         model::kEgressAnnotation,
+                                                         kTimeoutPauseAnnotation,
+                                                         kMadeOfAnnotation};
 
 bool is_inherited_label(std::string_view key) {
   return key == model::kFrontLabel || key == model::kTemplateLabel ||

@@ -27,27 +27,20 @@ bool has_all(const Texts& metadata, const Texts& wanted) {
   });
 }
 
-// The id that its sandboxes bear; nothing for a template that nobody has.
-std::optional<std::string> find_template_id(const Core& core, const tenants::KeyHolder& holder,
-                                            std::string_view text) {
-  const Object found = find_template(core, holder, parse_template_reference(text));
-  if (!found) return {};
-  return std::string(template_id(*found));
-}
-
 // Of all that match but for their state: counting needs those of the other pages too.
 std::vector<Entry> find_entries(const Core& core, const tenants::KeyHolder& holder,
                                 const ListQuery& query) {
-  std::optional<std::string> wanted_template;
+  Object wanted_template;
   if (query.template_reference) {
-    wanted_template = find_template_id(core, holder, *query.template_reference);
+    wanted_template =
+        find_template(core, holder, parse_template_reference(*query.template_reference));
     if (!wanted_template) return {};
   }
   std::vector<Entry> entries;
   for (Object& each : core.list_sandboxes(holder.ns)) {
     const bool is_running = state_text(state_of(*each)) == "running";
     if (is_running ? !query.wants_running : !query.wants_paused) continue;
-    if (wanted_template && template_id_of(*each) != *wanted_template) continue;
+    if (wanted_template && !is_made_of(*each, *wanted_template)) continue;
     const Time started = started_at(*each).value_or(Time());
     if (query.started_after && started < *query.started_after) continue;
     if (!query.metadata.empty() && !has_all(metadata_of(*each), query.metadata)) continue;

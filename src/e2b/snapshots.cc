@@ -16,6 +16,7 @@
 #include "e2b/template_names.h"
 #include "e2b/view.h"
 #include "e2b/words.h"
+#include "model/template_ref.h"
 
 namespace hearth::e2b {
 namespace {
@@ -47,17 +48,28 @@ std::string new_snapshot_id() {
   return id;
 }
 
+// What it was made of, if that is there and still its team's to use.
+Object find_origin(const Core& core, const Call& call, const Json& sandbox) {
+  const std::string origin = origin_of(sandbox);
+  const auto slash = origin.find('/');
+  if (slash == origin.npos)
+    return find_template(core, call.holder, parse_template_reference(origin));
+  Object found = core.templates.find(origin.substr(0, slash), origin.substr(slash + 1));
+  const bool is_usable = found && !model::is_deleting(*found) &&
+                         model::is_usable_from(model::namespace_of(sandbox), *found);
+  return is_usable ? found : nullptr;
+}
+
 Json snapshot_of(const Core& core, const Call& call, const KeptFiles& kept) {
   const Json& sandbox = *kept.sandbox;
   Json spec = spec_from_image(sandbox, *kept.pod, kept.image.name());
-  JsonObject annotations;
-  const TemplateReference source = parse_template_reference(template_id_of(sandbox));
-  if (const Object made_from = find_template(core, call.holder, source)) {
+  const Object origin = find_origin(core, call, sandbox);
+  if (origin)
     for (const std::string_view field : kTemplateFields)
-      if (const Json* value = model::find(*made_from, {"spec", field}))
+      if (const Json* value = model::find(*origin, {"spec", field}))
         spec.get_object()[field] = *value;
-    annotations = controllers::access_rules_of(*made_from);
-  }
+  // A Sandbox bears the rules of its template, and with them what its client said.
+  JsonObject annotations = controllers::access_rules_of(origin ? *origin : sandbox);
   annotations[kMadeAnnotation] = time_text(core.now());
   return JsonObject{
       {"apiVersion", client::kSandboxTemplates.api_version()},

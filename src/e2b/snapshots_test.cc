@@ -69,6 +69,56 @@ TEST(E2bSnapshots, AreNoWayAroundTheTemplatesRules) {
   EXPECT_EQ(model::annotation_of(world.sandbox(again), model::kAccessAnnotation), "team-key");
 }
 
+TEST(E2bSnapshots, KnowWhoseTemplateItWas) {
+  World world;
+  tenants::create_team(world.client(), "aaa", {});
+  const char* is_public = R"({"hearth.dev/public":"true"})";
+  const char* rules = R"({"hearth.dev/access":"team-key","hearth.dev/https-ports":"8443"})";
+  world.add_template("aaa", "guarded", is_public, rules);
+  const auto create = [&] {
+    std::string id;
+    EXPECT_TRUE(eventually([&] {
+      id = world.ask("POST", "/v2/sandboxes", R"({"templateID":"aaa/guarded"})").text("sandboxID");
+      return !id.empty();
+    }));
+    return id;
+  };
+  const std::string id = create();
+  const auto rules_of_snapshot = [&] {
+    const Answer made = world.ask("POST", "/sandboxes/" + id + "/snapshots");
+    EXPECT_EQ(made.status, 201U) << made.message();
+    const Json object = world.client().get(client::kSandboxTemplates, "default",
+                                           object_of(made.text("snapshotID")));
+    const auto said = [&](std::string_view key) {
+      return std::string(model::annotation_of(object, key));
+    };
+    const std::string policy(model::text_at(object, {"spec", "networkPolicyManagement"}));
+    return std::vector{said(model::kAccessAnnotation), said(model::kHttpsPortsAnnotation), policy};
+  };
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(rules_of_snapshot(), (Words{"team-key", "8443", "Unmanaged"}));
+  // The team's own of that name is another one.
+  world.add_template("default", "guarded");
+  ASSERT_TRUE(eventually([&] { return world.ask("GET", "/templates/guarded").status == 200; }));
+  EXPECT_EQ(rules_of_snapshot(), (Words{"team-key", "8443", "Unmanaged"}));
+  const auto listed = [&](const std::string& name) {
+    return world.ask("GET", "/v2/sandboxes?template=" + name).body.as_array().size();
+  };
+  EXPECT_EQ(listed("guarded"), 0U);
+  EXPECT_EQ(listed("aaa%2Fguarded"), 1U);
+  const auto spawned = [&](const std::string& name) {
+    return model::number_at(world.ask("GET", "/templates/" + name).body, {"spawnCount"});
+  };
+  EXPECT_EQ(spawned("guarded"), 0);
+  EXPECT_EQ(spawned("aaa%2Fguarded"), 1);
+  world.client().remove(client::kSandboxTemplates, "aaa", "guarded");
+  ASSERT_TRUE(
+      eventually([&] { return world.ask("GET", "/templates/aaa%2Fguarded").status == 404; }));
+  const Words kept = rules_of_snapshot();
+  EXPECT_EQ(kept[0], "team-key");
+  EXPECT_EQ(kept[1], "8443");
+}
+
 TEST(E2bSnapshots, ThatAreDeletedMeanwhileLeaveTheirImageToWhoeverStartsFromThem) {
   World world;
   const std::string id = world.create();

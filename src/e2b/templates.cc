@@ -23,12 +23,24 @@ struct Spawned {
   std::int64_t count = 0;
   Time last;
 };
-using SpawnedByTemplate = std::map<std::string, Spawned>;
+using SpawnedByTemplate = std::map<std::string, Spawned>;  // by origin_of
+
+Spawned spawned_of(const SpawnedByTemplate& all, const Json& sandbox_template) {
+  Spawned sum;
+  for (const std::string& origin :
+       {model::key_of(sandbox_template).text(), std::string(template_id(sandbox_template))}) {
+    const auto found = all.find(origin);
+    if (found == all.end()) continue;
+    sum.count += found->second.count;
+    sum.last = std::max(sum.last, found->second.last);
+  }
+  return sum;
+}
 
 SpawnedByTemplate count_spawned(const Core& core, std::string_view ns) {
   SpawnedByTemplate all;
   for (const Object& each : core.list_sandboxes(ns)) {
-    Spawned& spawned = all[template_id_of(*each)];
+    Spawned& spawned = all[origin_of(*each)];
     ++spawned.count;
     spawned.last = std::max(spawned.last, started_at(*each).value_or(Time()));
   }
@@ -56,8 +68,7 @@ JsonObject template_answer(const Json& sandbox_template, const SpawnedByTemplate
   model::JsonArray aliases;
   for (const std::string& each : aliases_of(sandbox_template)) aliases.emplace_back(each);
   const std::string created = time_text(model::created_at(sandbox_template).value_or(Time()));
-  const auto found = all.find(std::string(template_id(sandbox_template)));
-  const Spawned spawned = found == all.end() ? Spawned() : found->second;
+  const Spawned spawned = spawned_of(all, sandbox_template);
   return {{"templateID", template_id(sandbox_template)},
           {"public", is_public(sandbox_template)},
           {"aliases", std::move(aliases)},

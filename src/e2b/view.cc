@@ -4,6 +4,7 @@
 #include "controllers/sandbox_pod.h"
 #include "e2b/network_wish.h"
 #include "e2b/state.h"
+#include "e2b/template_reference.h"
 #include "e2b/words.h"
 #include "model/agent_sandbox.h"
 #include "model/front_door.h"
@@ -76,6 +77,17 @@ std::string template_id_of(const Json& sandbox) {
   const std::string_view reference = model::annotation_of(sandbox, model::kTemplateRefAnnotation);
   return std::string(reference.empty() ? model::label_of(sandbox, model::kTemplateLabel)
                                        : reference);
+}
+
+std::string origin_of(const Json& sandbox) {
+  const std::string_view origin = model::annotation_of(sandbox, kMadeOfAnnotation);
+  return origin.empty() ? template_id_of(sandbox) : std::string(origin);
+}
+
+bool is_made_of(const Json& sandbox, const Json& sandbox_template) {
+  const std::string origin = origin_of(sandbox);
+  return origin == model::key_of(sandbox_template).text() ||
+         origin == template_id(sandbox_template);
 }
 
 JsonObject sandbox_answer(const Core& core, const Json& sandbox) {

@@ -25,6 +25,9 @@ Size size_of(const Core& core, const Json& object);
 Texts metadata_of(const Json& sandbox);
 // The template's name, as it was asked for.
 std::string template_id_of(const Json& sandbox);
+// Which SandboxTemplate that is: NS/NAME; a bare name on Sandboxes that older engines made.
+std::string origin_of(const Json& sandbox);
+bool is_made_of(const Json& sandbox, const Json& sandbox_template);
 
 // The answer to create, connect, resume and fork.
 JsonObject sandbox_answer(const Core& core, const Json& sandbox);

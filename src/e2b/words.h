@@ -18,6 +18,9 @@ inline constexpr std::string_view kTimeoutPauseAnnotation = "hearth.dev/on-timeo
 inline constexpr std::string_view kEnvironmentAnnotation = "hearth.dev/environment";
 // Images that pausing its files made, with commas: they go when it goes.
 inline constexpr std::string_view kImagesAnnotation = "hearth.dev/images";
+// NS/NAME of the SandboxTemplate that it was made of: what clients call it by is a bare name, which
+// other teams have as well.
+inline constexpr std::string_view kMadeOfAnnotation = "hearth.dev/made-of";
 // "true" or "false", if the user said so.
 inline constexpr std::string_view kInternetAnnotation = "hearth.dev/internet-access";
 // "KEY HASH": the Idempotency-Key of the request that made it, and what that asked for.
