@@ -47,6 +47,16 @@ void plan_resets(Cell& cell, const std::vector<std::string>& environment) {
   }
 }
 
+void add_removal(EventStream& stream) {
+  stream.add_error("ExecutionAborted", "Context was removed", "");
+}
+
+// To a client who waited so long that he is streamed to.
+void add_refusal(EventStream& stream, const Error& error) {
+  if (error.code() == Code::not_found) return add_removal(stream);
+  stream.add_error("UnexpectedEndOfExecution", error.what(), "");
+}
+
 }  // namespace
 
 bool Turnstile::enter(bool first, const std::function<bool()>& still_there) {
@@ -94,7 +104,13 @@ Context::Context(guest::Core& core, std::string id, std::string language, std::s
 Kernel& Context::ready_kernel() {
   if (wanted_ == Wanted::removal) fail(Code::not_found, "Context {} not found", id_);
   if (kernel_ && !kernel_->is_alive()) kernel_.reset();
-  if (!kernel_) kernel_ = std::make_unique<Kernel>(core_, kit_for(language_), directory_);
+  if (kernel_) return *kernel_;
+  try {
+    kernel_ = std::make_unique<Kernel>(core_, kit_for(language_), directory_);
+  } catch (const Error& error) {
+    // A program that is not there is "not found" to us; to clients that is a context.
+    throw Error(Code::internal, error.what());
+  }
   return *kernel_;
 }
 
@@ -120,7 +136,7 @@ void Context::execute(serve::Exchange& exchange, std::string code, const Variabl
     ready_kernel();
   } catch (const Error& error) {
     if (!exchange.begun()) throw;
-    stream.add_error("UnexpectedEndOfExecution", error.what(), "");
+    add_refusal(stream, error);
     return stream.finish();
   }
   run(stream, std::move(code), variables);
@@ -149,7 +165,7 @@ void Context::run(EventStream& stream, std::string code, const Variables& variab
   if (outcome != CellRun::Outcome::done) kernel_.reset();
   if (outcome != CellRun::Outcome::stopped) return;
   if (wanted_ == Wanted::removal) {
-    stream.add_error("ExecutionAborted", "Context was removed", "");
+    add_removal(stream);
   } else {
     stream.add_error("ContextRestarting", "Context was restarted", "");
   }
@@ -157,11 +173,13 @@ void Context::run(EventStream& stream, std::string code, const Variables& variab
 
 // With the turn on return, and without a kernel.
 void Context::end_kernel(Wanted why) {
-  wanted_ = why;
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t rung = ::write(bell_.get(), &one, sizeof one);
+  Wanted before = wanted_;
+  while (before != Wanted::removal && !wanted_.compare_exchange_weak(before, why)) {
+  }
+  ring();
   const Deadline patience = Deadline::after(kClientPatience);
   turnstile_.enter(true, [&] {
+    ring();  // another who came at the same time may have silenced it
     const std::lock_guard lock(client_mutex_);
     if (patience.passed() && client_fd_ >= 0) ::shutdown(client_fd_, SHUT_RDWR);
     return true;
@@ -171,10 +189,16 @@ void Context::end_kernel(Wanted why) {
   kernel_.reset();
 }
 
+void Context::ring() const {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t rung = ::write(bell_.get(), &one, sizeof one);
+}
+
 void Context::restart() {
   end_kernel(Wanted::restart);
   const Turn turn(turnstile_);
-  wanted_ = Wanted::nothing;
+  Wanted before = Wanted::restart;
+  wanted_.compare_exchange_strong(before, Wanted::nothing);
   ready_kernel();
 }
 

@@ -47,12 +47,13 @@ class Context {
   void warm_up();
 
   // Runs one cell when its turn comes and answers the exchange. Variables are the request's own.
-  // Throws Error while nothing was answered: what kept the kernel from starting, not_found when the
-  // context was removed meanwhile.
+  // Throws Error while nothing was answered: internal (what kept the kernel from starting),
+  // not_found (the context was removed meanwhile).
   void execute(serve::Exchange& exchange, std::string code, const Variables& variables);
 
-  // Ends the running cell and the kernel; a new one is there on return.
+  // Ends the running cell and the kernel; a new one is there on return. Throws as execute() does.
   void restart();
+  // For good, whatever else is asked at the same time.
   void remove();
 
  private:
@@ -62,6 +63,7 @@ class Context {
   void run(EventStream& stream, std::string code, const Variables& variables);
   Kernel& ready_kernel();
   void end_kernel(Wanted why);
+  void ring() const;
 
   guest::Core& core_;
   const std::string id_;

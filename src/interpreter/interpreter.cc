@@ -131,10 +131,10 @@ class Interpreter {
       context =
           with_500([&] { return contexts_.default_for(normal_language(language.value_or(""))); });
     }
-    with_500([&] { context->execute(exchange, std::move(*code), variables); });
+    context->execute(exchange, std::move(*code), variables);
   }
 
-  // A program that is not there is "not found" to us, and no context that is not found to clients.
+  // Where a context is made, nothing is the client's mistake to him, and none is missing.
   template <typename F>
   static auto with_500(F&& f) -> decltype(f()) {
     try {
@@ -182,7 +182,7 @@ class Interpreter {
     if (!id) fail(Code::not_found, "Context {} not found", rest);
     const Contexts::Shared context = contexts_.get(*id);
     if (restarts) {
-      with_500([&] { context->restart(); });
+      context->restart();
     } else {
       contexts_.remove(*id);
     }

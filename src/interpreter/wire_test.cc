@@ -4,6 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <future>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -188,6 +192,82 @@ TEST_F(Wire, RemovalEndsTheContext) {
   EXPECT_NE(rest_of(client).find("ExecutionAborted"), std::string::npos);
   EXPECT_EQ(run("1", here).status, 404U);
   EXPECT_EQ(guest_.ask("DELETE", "/contexts/" + id).status, 404U);
+}
+
+TEST_F(Wire, CellsThatWaitGoWithTheirContext) {
+  const std::string id = make_context("{}");
+  const std::string here = fmt::format(R"("context_id":"{}")", id);
+  serve::TestClient running = begin("import time; time.sleep(60)", here);
+  serve::TestClient streaming = guest_.begin(cell("1", here));  // its head comes after 5 seconds
+  auto waiting = std::async(std::launch::async,
+                            [&] { return guest_.ask("POST", "/execute", cell("1", here)); });
+  std::this_thread::sleep_for(200ms);  // there is no sign that it waits
+  EXPECT_EQ(guest_.ask("DELETE", "/contexts/" + id).status, 200U);
+
+  const http::Response refused = waiting.get();
+  EXPECT_EQ(refused.status, 404U);
+  EXPECT_EQ(refused.body, fmt::format("Context {} not found", id));
+  EXPECT_NE(rest_of(streaming).find(R"("name":"ExecutionAborted","value":"Context was removed")"),
+            std::string::npos);
+}
+
+// Python as the guest finds it: a kernel starts when `go` is there, and says so in `starts`.
+class SlowPython {
+ public:
+  SlowPython() {
+    std::ofstream(folder_ / "python3") << fmt::format(
+        "#!/bin/sh\necho >>{0}/starts\nuntil test -e {0}/go; do sleep 0.01; done\n"
+        "PATH=${{PATH#*:}} exec python3 \"$@\"\n",
+        folder_.string());
+    std::filesystem::permissions(folder_ / "python3", std::filesystem::perms::owner_all);
+  }
+  SlowPython(const SlowPython&) = delete;
+  SlowPython& operator=(const SlowPython&) = delete;
+  ~SlowPython() { std::filesystem::remove_all(folder_); }
+
+  guest::Settings settings() const {
+    return {.environment = {fmt::format("PATH={}:{}", folder_.string(), std::getenv("PATH"))}};
+  }
+  void wait_for_start() const {
+    while (starts() == 0) std::this_thread::sleep_for(1ms);
+  }
+  void go() const { std::ofstream(folder_ / "go"); }
+  std::uintmax_t starts() const {
+    std::error_code none_yet;
+    const auto lines = std::filesystem::file_size(folder_ / "starts", none_yet);
+    return none_yet ? 0 : lines;
+  }
+
+ private:
+  static std::filesystem::path make_folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "slow-python-XXXXXX").string();
+    return ::mkdtemp(name.data());
+  }
+  const std::filesystem::path folder_ = make_folder();
+};
+
+TEST_F(Wire, ARestartStartsNothingInARemovedContext) {
+  const SlowPython python;
+  const TestGuest guest(python.settings());
+  const auto ask = [&](const std::string& method, const std::string& target) {
+    return std::async(std::launch::async, [&guest, method, target] {
+      return guest.ask(method, target, target == "/execute" ? cell("1") : "").status;
+    });
+  };
+  const std::string id = guest.ask("GET", "/contexts").body.substr(8, 36);
+  python.wait_for_start();
+  auto cell = ask("POST", "/execute");
+  std::this_thread::sleep_for(100ms);  // there is no sign that somebody waits
+  auto restart = ask("POST", "/contexts/" + id + "/restart");
+  std::this_thread::sleep_for(100ms);
+  auto removal = ask("DELETE", "/contexts/" + id);
+  std::this_thread::sleep_for(100ms);
+  python.go();
+
+  EXPECT_EQ(removal.get(), 200U);
+  EXPECT_EQ(restart.get(), 404U);
+  EXPECT_EQ(cell.get(), 404U);
+  EXPECT_EQ(python.starts(), 1U);
 }
 
 TEST_F(Wire, AKernelThatDiesIsReportedAndReplaced) {
