@@ -1,10 +1,15 @@
 // process.Process on the wire, with a real guest behind it.
+#include <sys/resource.h>
+
 #include <chrono>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "envd/messages.h"
 #include "envd/stream_testing.h"
 #include "envd/wire_testing.h"
+#include "linux/resource_limits.h"
 
 namespace hearth::envd {
 namespace {
@@ -201,6 +206,34 @@ TEST_F(EnvdProcess, ATimeoutOfConnectEndsOnlyTheStream) {
   second.next();
   EXPECT_TRUE(second.rest().starts_with("end:{\"error\":{\"code\":\"deadline_exceeded\""));
   EXPECT_TRUE(is_alive(pid));
+}
+
+class EnvdCrowd : public EnvdProcess {
+ protected:
+  void SetUp() override {
+    linux::raise_own_limit(RLIMIT_NOFILE);  // as a guest does
+    EnvdProcess::SetUp();
+  }
+};
+
+TEST_F(EnvdCrowd, WhateverListensLeavesRoomForOtherCalls) {
+  TestStream first = start("sleep 600");
+  const unsigned pid = pid_in(first.next());
+  std::vector<std::unique_ptr<TestStream>> more;
+  const auto connect = [&] {
+    more.push_back(std::make_unique<TestStream>(port_, "process.Process/Connect", by_pid(pid)));
+    return more.back()->next();
+  };
+  for (int i = 1; i < 896; ++i) ASSERT_EQ(pid_in(connect()), pid) << i;
+  EXPECT_TRUE(connect().starts_with(R"(end:{"error":{"code":"resource_exhausted")"));
+  EXPECT_EQ(ask("GET", "/health").status, 204U);
+  // One that ends leaves its place to another, as soon as that is noticed.
+  more.front()->close();
+  const Deadline deadline = Deadline::after(1min);
+  while (pid_in(connect()) != pid && !deadline.passed()) {
+  }
+  EXPECT_FALSE(deadline.passed());
+  EXPECT_EQ(signal(pid, "SIGNAL_SIGKILL").status, 200U);
 }
 
 TEST_F(EnvdProcess, ListsWhatRuns) {

@@ -5,6 +5,7 @@
 #include "envd/envd.h"
 #include "envd/service_internal.h"
 #include "inside/paths.h"
+#include "serve/server.h"
 
 namespace hearth::envd {
 
@@ -76,6 +77,27 @@ unsigned rest_status(const Error& error) {
   return http::status_from_code(error.code());
 }
 
+// Each holds a thread of the server, and may for days. The rest of its threads is for what is done
+// at once: whatever listens, the sandbox answers, lists its files, and kills.
+constexpr std::size_t kMostStreams = 896;
+static_assert(kMostStreams < serve::ServerOptions{}.threads);
+
+class StreamPlace {
+ public:
+  explicit StreamPlace(std::atomic<std::size_t>& taken) : taken_(taken) {
+    if (taken_.fetch_add(1) < kMostStreams) return;
+    --taken_;
+    throw RpcError(RpcCode::resource_exhausted,
+                   fmt::format("{} streams are open in this sandbox; close some", kMostStreams));
+  }
+  StreamPlace(const StreamPlace&) = delete;
+  StreamPlace& operator=(const StreamPlace&) = delete;
+  ~StreamPlace() { --taken_; }
+
+ private:
+  std::atomic<std::size_t>& taken_;
+};
+
 void respond_problem(serve::Exchange& exchange, unsigned status, std::string_view message) {
   respond_json(exchange, status,
                fmt::format(R"({{"code":{},"message":{}}})", status, json_quote(message)));
@@ -130,6 +152,8 @@ void Service::run_rpc(serve::Exchange& exchange, const RpcRoute& route) {
   }
   try {
     read_call_head(exchange.request().headers, *call);
+    std::optional<StreamPlace> place;
+    if (route.streams) place.emplace(streams_);
     (this->*route.run)(exchange, *call);
   } catch (const Error& error) {
     const RpcProblem problem = rpc_problem(error);

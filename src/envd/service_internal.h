@@ -1,6 +1,7 @@
 // envd's state and its calls; one source file for each group of them.
 #pragma once
 
+#include <atomic>
 #include <optional>
 #include <string>
 #include <utility>
@@ -91,6 +92,7 @@ class Service {
   guest::Core& core_;
   inside::Processes processes_;
   inside::Watchers watchers_;
+  std::atomic<std::size_t> streams_ = 0;  // that are open
 };
 
 // service.cc: what the calls have in common.
