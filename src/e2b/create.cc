@@ -48,6 +48,8 @@ http::Response create_new(Core& core, KeptImages& images, TeamPools& team_pools,
   check_timeout(call.holder, request.timeout_seconds);
   if (core.parts.reach == nullptr && !request.network.egress.is_open())
     refuse_unoffered("limiting whom a sandbox may talk to", "give its template a NetworkPolicy");
+  if (core.parts.reach == nullptr && !request.pauses_memory)
+    refuse_unoffered("pausing without memory", "leave out 'autoPauseMemory'");
   const Object seen = get_template(core, call.holder, request.template_reference);
   // A snapshot that is deleted before its Sandbox is known would take its image along: nothing
   // could start from it, and whoever waits would wait in vain.

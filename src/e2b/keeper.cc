@@ -1,7 +1,9 @@
 #include "e2b/keeper.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "base/log.h"
 #include "e2b/answers.h"
 #include "e2b/life.h"
 #include "e2b/outfitting.h"
@@ -10,6 +12,7 @@
 #include "e2b/words.h"
 #include "model/agent_sandbox.h"
 #include "model/front_door.h"
+#include "model/status.h"
 #include "pool/reach.h"
 #include "reconcile/manager.h"
 
@@ -18,6 +21,9 @@ namespace {
 
 // Somebody is at it; what he leaves undone is looked at then.
 constexpr Duration kAfterOthers = std::chrono::seconds(1);
+// It has changed since the cache showed it, and may have more time now: when that is told, which is
+// soon.
+constexpr Duration kLookAgain = std::chrono::milliseconds(20);
 // Each may wait for the node to freeze a sandbox.
 constexpr unsigned kWorkers = 8;
 // A new sandbox needs nothing of us: those who are being made go first.
@@ -85,8 +91,12 @@ reconcile::Next Keeper::reconcile(const model::Key& key) {
   const auto turn = core_.turns.take(key);
   const Object sandbox = core_.sandboxes.find(key.ns, key.name);
   if (!sandbox || state_of(*sandbox) != State::running) return reconcile::kWhenChanged;
+  const auto end = end_at(*sandbox);
+  // First: whom nobody can reach any more comes to his end all the same.
+  if (end && *end <= core_.now()) return end_its_time(*sandbox);
   keep_outfit(*sandbox);
-  return keep_time(*sandbox);
+  if (!end) return reconcile::kWhenChanged;
+  return std::max(*end - core_.now(), Duration::zero());
 }
 
 void Keeper::keep_outfit(const Json& sandbox) {
@@ -100,21 +110,35 @@ void Keeper::keep_outfit(const Json& sandbox) {
 // For those this API would say that it is gone, and the gateway would still let everybody in.
 void Keeper::end_now(const Json& sandbox) {
   try {
-    kill(core_, sandbox);
+    kill(core_, sandbox, model::resource_version_of(sandbox));
   } catch (const Refusal&) {
     // Somebody was faster.
   }
 }
 
-reconcile::Next Keeper::keep_time(const Json& sandbox) {
-  const auto end = end_at(sandbox);
-  if (!end) return reconcile::kWhenChanged;
-  if (const Duration left = *end - core_.now(); left > Duration::zero()) return left;
-  if (pauses_at_end(sandbox)) {
-    const bool is_files = model::annotation_of(sandbox, kTimeoutPauseAnnotation) == "files";
-    pause(core_, sandbox, is_files ? Keeps::files : Keeps::memory);
-  } else {
+void Keeper::pause_now(const Json& sandbox) {
+  const bool is_files = model::annotation_of(sandbox, kTimeoutPauseAnnotation) == "files";
+  try {
+    pause(core_, sandbox, is_files ? Keeps::files : Keeps::memory,
+          model::resource_version_of(sandbox));
+  } catch (const Refusal& refusal) {
+    // Where it cannot be paused, today or ever, it would run for good.
+    if (refusal.status() != 501) throw;
+    log::warning("a sandbox that cannot be paused ends",
+                 {{"sandbox", model::key_of(sandbox).text()}, {"why", refusal.what()}});
     end_now(sandbox);
+  }
+}
+
+reconcile::Next Keeper::end_its_time(const Json& sandbox) {
+  try {
+    if (pauses_at_end(sandbox))
+      pause_now(sandbox);
+    else
+      end_now(sandbox);
+  } catch (const model::StatusError& error) {
+    if (error.status().code != 409) throw;
+    return kLookAgain;
   }
   return reconcile::kWhenChanged;
 }

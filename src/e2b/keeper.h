@@ -30,7 +30,8 @@ class Keeper final : public reconcile::Reconciler {
   // Its own last words: what is to be cleared up after it.
   void saw_deleted(const Json& sandbox);
   void clear_up(const model::Key& key);
-  reconcile::Next keep_time(const Json& sandbox);
+  reconcile::Next end_its_time(const Json& sandbox);
+  void pause_now(const Json& sandbox);
   void end_now(const Json& sandbox);
   void keep_outfit(const Json& sandbox);
 

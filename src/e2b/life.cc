@@ -49,16 +49,20 @@ http::Response refresh(Core& core, const Call& call) {
 
 }  // namespace
 
-void kill(Core& core, const Json& sandbox) {
+void kill(Core& core, const Json& sandbox, std::string_view version) {
   const model::Key key = model::key_of(sandbox);
   const std::string uid(model::uid_of(sandbox));
   try {
-    core.parts.client.remove(
-        client::kSandboxes, key.ns, key.name,
-        {.propagation = {}, .uid = uid, .resource_version = {}, .grace_seconds = {}});
+    core.parts.client.remove(client::kSandboxes, key.ns, key.name,
+                             {.propagation = {},
+                              .uid = uid,
+                              .resource_version = std::string(version),
+                              .grace_seconds = {}});
   } catch (const model::StatusError& error) {
     // Somebody was faster, or it is another one by now: 404 and 409.
-    if (error.status().code == 404 || error.status().code == 409) refuse_unknown_sandbox(key.name);
+    const bool is_changed = error.status().code == 409;
+    if (error.status().code == 404 || (is_changed && version.empty()))
+      refuse_unknown_sandbox(key.name);
     throw;
   }
   // Whoever asks next is told that it is gone.

@@ -2,13 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "e2b/core.h"
 
 namespace hearth::e2b {
 
-// Deletes it; the cache knows when this returns. Throws Refusal(404) when somebody was faster.
-void kill(Core& core, const Json& sandbox);
+// Deletes it; the cache knows when this returns. Throws Refusal(404) when somebody was faster. With
+// `version`, StatusError with 409 where it has changed since.
+void kill(Core& core, const Json& sandbox, std::string_view version = {});
 
 // As it is then.
 Json set_end(Core& core, const Json& sandbox, Time end);

@@ -17,6 +17,7 @@
 #include "e2b/state.h"
 #include "e2b/words.h"
 #include "model/front_door.h"
+#include "model/status.h"
 #include "net/workers.h"
 #include "pool/reach.h"
 
@@ -58,7 +59,7 @@ Object wait_for_state(Core& core, const Json& sandbox, State wanted, Duration pa
   return *found;
 }
 
-void pause_memory(Core& core, const Json& sandbox) {
+void pause_memory(Core& core, const Json& sandbox, std::string_view version) {
   OnFailure undo([&] {
     Json back = annotated(model::kPauseAnnotation, nullptr);
     put_old_end(sandbox, back);
@@ -66,7 +67,13 @@ void pause_memory(Core& core, const Json& sandbox) {
   });
   Json patch = annotated(model::kPauseAnnotation, "memory");
   put_paused(core, patch);
-  core.patch_sandbox(sandbox, std::move(patch));
+  try {
+    core.patch_sandbox(sandbox, std::move(patch), version);
+  } catch (const model::StatusError& error) {
+    // Nothing was written, and what is there now is somebody's word.
+    if (error.status().code == 409) undo.release();
+    throw;
+  }
   wait_for_state(core, sandbox, State::paused, core.options.pause_patience);
   undo.release();
 }
@@ -94,7 +101,7 @@ void remove_images(Core& core, const std::vector<std::string>& images) {
 }
 
 // Its files become an image, and its pod goes; also of one whose memory was kept.
-void put_away(Core& core, const Json& sandbox) {
+void put_away(Core& core, const Json& sandbox, std::string_view version = {}) {
   if (core.parts.reach == nullptr)
     refuse_unoffered("pausing without memory", "this engine cannot reach into its sandboxes");
   const Object pod = wait_for_pod(core, sandbox, core.options.pause_patience);
@@ -116,7 +123,7 @@ void put_away(Core& core, const Json& sandbox) {
   spec["operatingMode"] = "Suspended";
   spec["podTemplate"] =
       JsonObject{{"spec", JsonObject{{"containers", containers_with(sandbox, image)}}}};
-  core.patch_sandbox(sandbox, std::move(patch));
+  core.patch_sandbox(sandbox, std::move(patch), version);
   undo.release();
   const Object paused = wait_for_state(core, sandbox, State::paused, core.options.pause_patience);
   // Those of earlier pauses: nothing runs from them any more.
@@ -155,11 +162,11 @@ std::vector<std::string> images_of(const Json& sandbox) {
   return images;
 }
 
-void pause(Core& core, const Json& sandbox, Keeps keeps) {
+void pause(Core& core, const Json& sandbox, Keeps keeps, std::string_view version) {
   if (keeps == Keeps::memory)
-    pause_memory(core, sandbox);
+    pause_memory(core, sandbox, version);
   else
-    put_away(core, sandbox);
+    put_away(core, sandbox, version);
 }
 
 Json resume(Core& core, const Json& sandbox, std::int64_t seconds, Keeps keeps) {

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "e2b/core.h"
@@ -18,8 +19,9 @@ namespace hearth::e2b {
 
 enum class Keeps { memory, files };
 
-// Of one that runs.
-void pause(Core& core, const Json& sandbox, Keeps keeps);
+// Of one that runs. With `version`, StatusError with 409 where it has changed since, and it is left
+// as it is.
+void pause(Core& core, const Json& sandbox, Keeps keeps, std::string_view version = {});
 // Of one that is paused; it ends `seconds` from now. With Keeps::files it begins anew from its
 // files, even if its memory was kept. Returns the sandbox, usable.
 Json resume(Core& core, const Json& sandbox, std::int64_t seconds, Keeps keeps);

@@ -1,5 +1,6 @@
 #include "e2b/pause.h"
 
+#include "e2b/life.h"
 #include "e2b/outfitting.h"
 #include "e2b/state.h"
 #include "e2b/words.h"
@@ -174,6 +175,66 @@ TEST_F(E2bPauses, AtTheEndOfItsTimeWithoutMemory) {
   EXPECT_EQ(post(id, "timeout", R"({"timeout":0})"), 204U);
   EXPECT_TRUE(eventually([&] { return state(id) == "paused"; }));
   EXPECT_EQ(world.reach.images().size(), 1U);
+}
+
+// By another engine, whose writes this one's cache may show late.
+TEST_F(E2bPauses, MoreTimeThatSomebodyGaveMeanwhileCounts) {
+  const std::string id = world.create(
+      R"({"templateID":"base","timeout":60,"autoPause":true,"autoPauseMemory":false})");
+  const std::string later = time_text(world.clock.now() + seconds(1000));
+  std::atomic<int> commits = 0;
+  world.reach.on_commit = [&] {
+    ++commits;
+    world.client().patch(
+        client::kSandboxes, "default", id, client::PatchKind::merge,
+        json(fmt::format(R"({{"metadata":{{"annotations":{{"hearth.dev/end-at":"{}"}}}}}})",
+                         later)));
+  };
+  ASSERT_EQ(post(id, "timeout", R"({"timeout":0})"), 204U);
+  ASSERT_TRUE(eventually([&] { return commits == 1 && world.reach.images().empty(); }));
+  EXPECT_EQ(state(id), "running");
+  EXPECT_EQ(world.ask("GET", "/sandboxes/" + id).text("endAt"), later);
+}
+
+TEST_F(E2bPauses, WhatHasChangedIsNeitherPausedNorKilled) {
+  const std::string id = world.create(R"({"templateID":"base","timeout":60})");
+  reconcile::Manager manager(world.client());
+  Core core({.client = world.client(),
+             .manager = manager,
+             .reach = &world.reach,
+             .keys = world.keys,
+             .tokens = world.tokens,
+             .clock = world.clock,
+             .metrics = world.metrics},
+            quick_options());
+  core.listen();
+  manager.start_caches(seconds(30));
+  const Json before = world.sandbox(id);
+  EXPECT_EQ(post(id, "timeout", R"({"timeout":1000})"), 204U);
+  const std::string_view version = model::resource_version_of(before);
+  EXPECT_THROW(kill(core, before, version), model::StatusError);
+  EXPECT_THROW(pause(core, before, Keeps::memory, version), model::StatusError);
+  EXPECT_EQ(state(id), "running");
+  EXPECT_EQ(world.ask("GET", "/sandboxes/" + id).text("endAt"),
+            time_text(world.clock.now() + seconds(1000)));
+  manager.stop();
+}
+
+TEST(E2bKeepers, WhereThereIsNoPausingTheEndIsTheEnd) {
+  World world(quick_options(), /*has_reach=*/false);
+  EXPECT_EQ(world
+                .ask("POST", "/v2/sandboxes",
+                     R"({"templateID":"base","autoPause":true,"autoPauseMemory":false})")
+                .status,
+            501U);
+  Json made = json(R"({"apiVersion":"agents.x-k8s.io/v1beta1","kind":"Sandbox",
+      "metadata":{"name":"i0","namespace":"default","labels":{"hearth.dev/front":"e2b"},
+        "annotations":{"hearth.dev/on-timeout":"pause","hearth.dev/on-timeout-pause":"files"}},
+      "spec":{"podTemplate":{"spec":{"containers":[{"name":"main","image":"x"}]}}}})");
+  made.at_pointer("/metadata/annotations").as_object()[model::kEndAnnotation] =
+      time_text(world.clock.now());
+  world.client().create(client::kSandboxes, made);
+  EXPECT_TRUE(eventually([&] { return !world.exists("i0"); }));
 }
 
 TEST_F(E2bPauses, GoingOnTakesNothingOfTheirTime) {

@@ -50,6 +50,7 @@ class FakeReach final : public pool::Reach {
   linux::Fd connect(const Json&, std::uint16_t) override { return linux::Fd(); }
   void commit(const Json& pod, const std::string& image) override {
     fail_if_told("commit");
+    if (on_commit) on_commit();
     const std::lock_guard lock(mutex_);
     images_[image] = std::string(model::name_of(pod));
   }
@@ -73,6 +74,9 @@ class FakeReach final : public pool::Reach {
     const std::lock_guard lock(mutex_);
     return usage_;
   }
+
+  // What happens meanwhile. Set while nothing is committed.
+  std::function<void()> on_commit;
 
   // The next call of this name, and every later one, throws.
   void fail(std::string call, Code code = Code::unavailable) {
