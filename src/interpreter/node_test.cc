@@ -61,6 +61,41 @@ TEST_F(Node, WaitsForAPromiseThatIsTheResult) {
   EXPECT_EQ(run("Promise.reject('text')").error_field("value"), "text");
 }
 
+TEST_F(Node, ShowsRichForms) {
+  const Executed shown = run("$$.html('<b>'); 'not this'");
+  ASSERT_EQ(shown.results.size(), 1U) << shown.body;
+  EXPECT_EQ(shown.result_field("html"), "<b>");
+  EXPECT_EQ(shown.result_field("is_main_result"), "true");
+  EXPECT_EQ(run("$$.png(Buffer.from('png'))").result_field("png"), "cG5n");
+  EXPECT_EQ(run("$$.json({a: [1]})").result_field("json"), R"({"a":[1]})");
+  const Executed both = run("$$.svg('<svg/>', true); $$.mime({'text/plain': 't', 'x/y': 'z'})");
+  ASSERT_EQ(both.results.size(), 2U) << both.body;
+  EXPECT_EQ(both.result_field("is_main_result", 0), "false");
+  EXPECT_EQ(both.result_field("text", 1), "t");
+  EXPECT_EQ(both.result_field("extra", 1), R"({"x/y":"z"})");
+
+  const Executed value =
+      run("({a: 1, _toHtml: () => '<i>', _toMime: () => ({'text/markdown': '# m'}),"
+          " _toPng() { throw 1 }})");
+  EXPECT_EQ(value.result_field("html"), "<i>");
+  EXPECT_EQ(value.result_field("markdown"), "# m");
+  EXPECT_EQ(value.result_field("text").find("{\n  a: 1,"), 0U) << value.body;
+  EXPECT_EQ(run("const loop = {}; loop.me = loop; $$.json(loop)").kinds.size(), 3U);
+  EXPECT_EQ(run("({[util.inspect.custom]() { throw new Error('no') }})").error_field("value"),
+            "no");
+}
+
+TEST_F(Node, WaitsForWhatIsShownLater) {
+  const Executed later = run("$$.async(); setTimeout(() => $$.sendResult({a: 1}), 5); 'not this'");
+  EXPECT_EQ(later.result_field("text"), "{ a: 1 }");
+  EXPECT_EQ(run("$$.async(); setTimeout(() => { console.log('in'); $$.done() }, 5)").output,
+            "in\n");
+  EXPECT_EQ(
+      run("$$.async(); setTimeout(() => $$.sendError(new Error('no')), 5)").error_field("value"),
+      "no");
+  EXPECT_EQ(text("6 * 7"), "42");
+}
+
 TEST_F(Node, Imports) {
   EXPECT_EQ(text("import fs from 'fs'; typeof fs.readFileSync"), "function");
   EXPECT_EQ(text("import * as p from 'node:path'\nimport {join as j, sep} from \"path\";\n"

@@ -3,7 +3,7 @@
 // Runs inside a function of the bootstrap's, which gives `control` (the guest's socket, as a descriptor),
 // `require` and `load` (an import() that works). The frames are those of python/driver.py. Cells are evaluated by V8's own REPL mode,
 // through an inspector session of this process: let and const may be declared again, await works at
-// the top level, and the value of the last expression comes back.
+// the top level, and the value of the last expression comes back. One long file, because it is handed over as one.
 'use strict';
 const inspector = require('inspector');
 const net = require('net');
@@ -17,7 +17,7 @@ const session = new inspector.Session();
 session.connect();
 const socket = new net.Socket({fd: control, readable: true, writable: true});
 const inner = Object.create(null);  // what the code around a cell needs of us
-let running = null;                 // {count, fail} of the cell that runs
+let running = null;                 // {count, fail, finish, ...} of the cell that runs
 
 function sendEvent(event) {
   const data = Buffer.from(JSON.stringify(event));
@@ -162,18 +162,83 @@ function withoutTypes(code) {
   return stripper(code);
 }
 
+// --- rich results: what ijavascript calls `$$`, and the methods it asks values for
+
+const keys = {
+  'text/plain': 'text', 'text/html': 'html', 'text/markdown': 'markdown', 'image/svg+xml': 'svg', 'image/png': 'png',
+  'image/jpeg': 'jpeg', 'application/pdf': 'pdf', 'text/latex': 'latex', 'application/json': 'json',
+  'application/javascript': 'javascript'};
+const methods = {'text/html': '_toHtml', 'image/svg+xml': '_toSvg', 'image/png': '_toPng', 'image/jpeg': '_toJpeg'};
+
+function bundleOf(value) {
+  const bundle = {'text/plain': textOf(value)};
+  if (value === null || !['object', 'function'].includes(typeof value)) return bundle;
+  const ask = (method) => {
+    try {
+      return typeof value[method] === 'function' ? value[method]() : undefined;
+    } catch {
+      return undefined;  // it cannot show itself this way
+    }
+  };
+  for (const [mime, method] of Object.entries(methods)) bundle[mime] = ask(method);
+  const whole = ask('_toMime');
+  return typeof whole === 'object' ? Object.assign(bundle, whole) : bundle;
+}
+
+function sendResult(bundle, isMain) {
+  const event = {type: 'result'};
+  const extra = {};
+  for (const [mime, content] of Object.entries(bundle)) {
+    if (content === undefined || content === null) continue;
+    const plain = content instanceof Uint8Array ? Buffer.from(content).toString('base64') : content;
+    if (keys[mime]) event[keys[mime]] = plain;
+    else extra[mime] = plain;
+  }
+  try {
+    sendEvent({...event, is_main_result: isMain, extra});
+  } catch {
+    sendEvent({type: 'result', text: textOf(bundle), is_main_result: isMain, extra: {}});  // no JSON can be made of it
+  }
+}
+
+// What is shown is the cell's result, in the place of its value; with `more`, others will follow.
+function show(bundle, more = false) {
+  sendResult(bundle, !more);
+  if (more || running === null) return;
+  running.isShown = true;
+  if (running.waits && running.isEvaluated) running.finish();
+}
+
+const display = {
+  mime: show,
+  sendResult: (value, more) => show(bundleOf(value), more),
+  sendError: (error) => running?.fail(error),
+  // The cell lasts until something is shown or done() is called.
+  async: (waits = true) => {
+    if (running !== null) running.waits = waits;
+  },
+  done: () => {
+    if (running?.waits && running.isEvaluated) running.finish();
+    else display.async(false);
+  },
+};
+for (const name of ['text', 'html', 'svg', 'png', 'jpeg', 'json']) {
+  const mime = Object.keys(keys).find((each) => keys[each] === name);
+  display[name] = (content, more) => show({[mime]: content}, more);
+}
+
 // --- running a cell
 
-// Gives {value} or {error} to `done`; the inspector hands out a name for the value, not the value.
+// Gives {value} or {error, failed} to `done`; the inspector hands out a name for the value, not the value.
 function evaluate(script, done) {
   session.post('Runtime.evaluate',
                {expression: script, replMode: true, awaitPromise: true, objectGroup: 'cell', silent: false},
                (failure, reply) => {
-    if (failure) return done({error: new Error(failure.message)});
+    if (failure) return done({error: new Error(failure.message), failed: true});
     const thrown = reply.exceptionDetails;
     unwrap(thrown ? thrown.exception || {type: 'string', value: thrown.text} : reply.result, (value) => {
       session.post('Runtime.releaseObjectGroup', {objectGroup: 'cell'});
-      done(thrown ? {error: value} : {value});
+      done(thrown ? {error: value, failed: true} : {value});
     });
   });
 }
@@ -230,28 +295,37 @@ function interrupted() {
 
 function runCell(cell) {
   setVariables(cell.sets);
-  let over = false;
-  const finish = ({value, error}, failed) => {
-    if (over) return;  // interrupted before, and finished after all
-    over = true;
+  const state = {count: cell.count, isOver: false, isEvaluated: false, isShown: false, waits: false};
+  const finish = (tell) => {
+    if (state.isOver) return;  // interrupted before, and finished after all
+    state.isOver = true;
     running = null;
     setVariables(cell.resets);
-    if (failed) sendEvent(errorEvent(error));
-    else if (value !== undefined) {
-      globalThis._ = value;
-      sendEvent({type: 'result', text: textOf(value), is_main_result: true, extra: {}});
+    try {
+      tell();
+    } catch (error) {
+      sendEvent(errorEvent(error));  // a value that cannot be shown
     }
     socket.write(`end ${cell.count} 0\n`);
     next();
   };
-  running = {count: cell.count, fail: (error) => finish({error}, true)};
+  state.fail = (error) => finish(() => sendEvent(errorEvent(error)));
+  state.finish = (value) => finish(() => {
+    if (value === undefined) return;
+    globalThis._ = value;
+    if (!state.isShown) sendResult(bundleOf(value), true);
+  });
+  running = state;
   inner.run = () => {
     const code = cell.code.toString();
     const script = toScript(cell.language === 'typescript' ? withoutTypes(code) : code);
-    evaluate(script, (outcome) => {
-      if ('error' in outcome || !util.types.isPromise(outcome.value)) return finish(outcome, 'error' in outcome);
+    evaluate(script, ({value, error, failed}) => {
+      state.isEvaluated = true;
+      if (failed) return state.fail(error);
+      if (state.waits && !state.isShown) return;
       // `main()` at the end of a cell: what it will give is meant, and the cell lasts until then.
-      Promise.prototype.then.call(outcome.value, (value) => finish({value}, false), (error) => finish({error}, true));
+      if (util.types.isPromise(value)) Promise.prototype.then.call(value, state.finish, state.fail);
+      else state.finish(value);
     });
   };
   try {
@@ -323,6 +397,7 @@ for (const event of ['uncaughtException', 'unhandledRejection']) {
 }
 
 Object.defineProperty(globalThis, '$hearth', {value: inner, enumerable: false});
+Object.defineProperty(globalThis, '$$', {value: display, enumerable: false, writable: true, configurable: true});
 Object.defineProperty(globalThis, 'require', {
   value: Object.assign((name) => nodeModule.createRequire(here())(name), {resolve: (name) => nodeModule.createRequire(here()).resolve(name), cache: require.cache}),
   enumerable: false, writable: true, configurable: true});
