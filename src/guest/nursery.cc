@@ -102,6 +102,20 @@ void allow_many_descriptors() {
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) throw_errno("raise the limit of descriptors");
 }
 
+// When the machine itself runs out of memory, what is in sandboxes goes before what keeps them. It
+// is inherited. Where the kernel does not let us, it is as it
+// was.
+void give_way_without_memory() noexcept {
+  constexpr int kScore = 100;  // as E2B's commands have it
+  try {
+    constexpr const char* kPath = "/proc/self/oom_score_adj";
+    if (std::stoi(linux::read_file(kPath)) >= kScore) return;  // whoever started us had his reasons
+    linux::write_all(linux::open_file(kPath, O_WRONLY).get(), std::to_string(kScore));
+  } catch (const std::exception&) {
+    return;
+  }
+}
+
 class Shell {
  public:
   Shell(ShellParts parts, const NurseryConfig& config, const OpenDoors& open_doors)
@@ -219,6 +233,7 @@ class Nursery {
   void prepare() {
     ::prctl(PR_SET_NAME, "hearth-guest", 0, 0, 0);
     allow_many_descriptors();
+    give_way_without_memory();
     processes_ = linux::open_file("/proc", O_PATH | O_DIRECTORY);
     make_nursery_root(config_.joined);
     // Whoever holds a pidfd learns of an end; there is nobody here to wait for it.

@@ -166,6 +166,11 @@ TEST_F(Sandbox, CannotGainPrivileges) {
   EXPECT_NE(sh("cat /proc/1/environ").exited.status.code, 0);
 }
 
+TEST_F(Sandbox, GoesBeforeTheEngineWhenTheMachineHasNoMemory) {
+  const int score = std::stoi(sh("cat /proc/self/oom_score_adj").output);
+  EXPECT_EQ(score, std::max(100, std::stoi(linux::read_file("/proc/self/oom_score_adj"))));
+}
+
 TEST_F(Sandbox, HasTheDevicesProgramsExpect) {
   EXPECT_EQ(sh("echo x > /dev/null; head -c 4 /dev/zero | wc -c; head -c 4 /dev/urandom | wc -c; "
                "ls -l /dev/fd | grep -c proc; touch /dev/shm/x && echo shm")
