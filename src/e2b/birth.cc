@@ -244,9 +244,9 @@ Json marks_of(const CreateRequest& request, const Json& sandbox_template) {
 void put_access_rules(const Json& sandbox_template, Json& marks) {
   JsonObject& annotations = model::make_object_at(marks, {"metadata", "annotations"});
   for (const auto& [key, value] : controllers::access_rules_of(sandbox_template)) {
-    const bool is_open = key == model::kAccessAnnotation && value == "open";
+    const bool is_door = key == model::kAccessAnnotation || key == model::kTrafficAnnotation;
     const Json* said = annotations.if_contains(key);
-    if ((key == model::kAccessAnnotation && !is_open) || said == nullptr || said->is_null())
+    if ((is_door && value != "open") || said == nullptr || said->is_null())
       annotations[key] = value;
   }
 }

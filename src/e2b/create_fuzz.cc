@@ -15,7 +15,7 @@ void check_request(const CreateRequest& request) {
   check(!request.template_reference.empty());
   check(request.timeout_seconds > 0 && request.timeout_seconds <= INT32_MAX);
   check(request.pauses_memory || (request.pauses && !request.wakes));
-  check(request.network.is_public || request.is_secure);
+  check(request.network.is_public() || request.is_secure);
   for (const auto& [name, value] : request.environment)
     check(!name.empty() && name.find('=') == name.npos && value.find('\0') == value.npos);
   // What is written on the object is read back as the same.

@@ -70,7 +70,7 @@ CreateRequest parse_create(const Body& body, Generation generation) {
     fail(Code::invalid,
          "'autoPauseMemory' is false, which excludes 'autoResume': only what keeps its memory can "
          "be woken");
-  if (!request.network.is_public && !request.is_secure)
+  if (!request.network.is_public() && !request.is_secure)
     fail(Code::invalid, "'network.allowPublicTraffic' is false, which needs 'secure'");
   return request;
 }

@@ -183,6 +183,19 @@ TEST(E2bCreates, WhomItMayTalkTo) {
             R"("maskRequestHost":"h:${PORT}","httpsPorts":[8443,9443]})");
 }
 
+TEST(E2bCreates, WhatWasSaidOfItsPortsIsShown) {
+  World world;
+  const auto shown = [&](const std::string& network) {
+    const std::string id = world.create(R"({"templateID":"base","network":)" + network + "}");
+    const JsonObject detail = world.ask("GET", "/sandboxes/" + id).body.as_object();
+    const Json* said = detail.if_contains("network");
+    return said == nullptr ? "nothing" : model::to_text(*said);
+  };
+  EXPECT_EQ(shown(R"({"allowPublicTraffic":true})"), R"({"allowPublicTraffic":true})");
+  EXPECT_EQ(shown(R"({"allowPublicTraffic":false})"), R"({"allowPublicTraffic":false})");
+  EXPECT_EQ(shown("{}"), "nothing");
+}
+
 TEST(E2bCreates, TheTemplateSaysWhoGetsInAtLeast) {
   World world;
   world.add_template("default", "guarded", "{}", R"({"hearth.dev/access":"team-key",
@@ -212,6 +225,7 @@ TEST(E2bCreates, TheTemplateSaysWhoGetsInAtLeast) {
   EXPECT_EQ(rules(guarded), all) << "warm";
   EXPECT_EQ(rules(guarded + R"(,"network":{"maskRequestHost":"mine","httpsPorts":[9443]})"),
             (Words{"team-key", "token", "mine", "9443", ""}));
+  EXPECT_EQ(rules(guarded + R"(,"network":{"allowPublicTraffic":true})"), all);
   EXPECT_EQ(rules(R"("templateID":"secured","secure":false)"),
             (Words{"token", "", "", "", "token"}));
   EXPECT_EQ(rules(R"("templateID":"wide","secure":true)"), (Words{"token", "", "", "", "token"}));

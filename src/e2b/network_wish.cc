@@ -177,7 +177,7 @@ NetworkWish parse_network(const Body& body) {
   NetworkWish wish;
   if (const auto network = body.object("network")) {
     wish.egress = parse_lists(*network);
-    wish.is_public = network->flag("allowPublicTraffic").value_or(true);
+    wish.says_public = network->flag("allowPublicTraffic");
     wish.mask_host = network->text("maskRequestHost").value_or("");
     wish.https_ports = network->numbers("httpsPorts").value_or(std::vector<std::int64_t>());
     check_host(wish.mask_host);
@@ -200,7 +200,9 @@ JsonObject egress_annotations(const EgressWish& wish) {
 
 JsonObject network_annotations(const NetworkWish& network) {
   JsonObject made = egress_annotations(network.egress);
-  made[model::kTrafficAnnotation] = network.is_public ? Json(nullptr) : Json("token");
+  made[model::kTrafficAnnotation] = nullptr;
+  if (network.says_public)
+    made[model::kTrafficAnnotation] = *network.says_public ? "open" : "token";
   made[model::kMaskHostAnnotation] = text_or_null(network.mask_host);
   made[model::kHttpsPortsAnnotation] =
       text_or_null(fmt::format("{}", fmt::join(network.https_ports, ",")));
@@ -224,8 +226,8 @@ JsonObject network_of(const Json& sandbox) {
   const pool::Egress egress = egress_of(sandbox);
   if (!egress.allow.empty()) network["allowOut"] = to_json(egress.allow);
   if (!egress.deny.empty()) network["denyOut"] = to_json(egress.deny);
-  if (model::annotation_of(sandbox, model::kTrafficAnnotation) == "token")
-    network["allowPublicTraffic"] = false;
+  const std::string_view traffic = model::annotation_of(sandbox, model::kTrafficAnnotation);
+  if (traffic == "token" || traffic == "open") network["allowPublicTraffic"] = traffic == "open";
   if (const auto host = model::annotation_of(sandbox, model::kMaskHostAnnotation); !host.empty())
     network["maskRequestHost"] = host;
   JsonArray ports;

@@ -25,9 +25,12 @@ struct EgressWish {
 
 struct NetworkWish {
   EgressWish egress;
-  bool is_public = true;  // its ports; false: with the traffic token only
+  // allowPublicTraffic: who may talk to its ports; not everybody: with the traffic token only.
+  std::optional<bool> says_public;
   std::string mask_host;
   std::vector<std::int64_t> https_ports;
+
+  bool is_public() const { return says_public.value_or(true); }
 };
 
 // `body` has allow_internet_access, allowOut, denyOut, egressProxy and rules, as PUT

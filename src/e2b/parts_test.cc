@@ -98,7 +98,7 @@ TEST(E2bCreate, ReadsEverything) {
   const pool::Egress egress = request.network.egress.egress();
   EXPECT_EQ(egress.allow, (std::vector<std::string>{"1.2.3.4", "10.0.0.0/8"}));
   EXPECT_EQ(egress.deny, (std::vector<std::string>{"0.0.0.0/0"}));
-  EXPECT_FALSE(request.network.is_public);
+  EXPECT_FALSE(request.network.is_public());
   EXPECT_EQ(request.network.mask_host, "localhost:${PORT}");
   EXPECT_EQ(request.network.https_ports, (std::vector<std::int64_t>{8443}));
 }

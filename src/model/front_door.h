@@ -38,7 +38,7 @@ inline constexpr std::string_view kAutoResumeAnnotation = "hearth.dev/auto-resum
 // "token" (its own token, or a signature), "team-key" (a key of its team), or "open". Absent: open
 // for what has no front door, token for what has one.
 inline constexpr std::string_view kAccessAnnotation = "hearth.dev/access";
-// Of ports that are the user's own: "token" asks for the traffic token. Absent: open.
+// Of ports that are the user's own: "token" asks for the traffic token. "open", or absent: open.
 inline constexpr std::string_view kTrafficAnnotation = "hearth.dev/traffic";
 // The Host header that its services see; "${PORT}" stands for the port.
 inline constexpr std::string_view kMaskHostAnnotation = "hearth.dev/mask-request-host";
