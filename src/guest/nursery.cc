@@ -103,8 +103,7 @@ void allow_many_descriptors() {
 }
 
 // When the machine itself runs out of memory, what is in sandboxes goes before what keeps them. It
-// is inherited. Where the kernel does not let us, it is as it
-// was.
+// is inherited. Where the kernel does not let us, it is as it was.
 void give_way_without_memory() noexcept {
   constexpr int kScore = 100;  // as E2B's commands have it
   try {
