@@ -70,17 +70,30 @@ struct ClaimMemory {
 
 class ClaimMemories {
  public:
-  // The same one until forget(), or until there is another claim of that name.
+  // The same one until it is forgotten, or until there is another claim of that name.
   std::shared_ptr<ClaimMemory> of(const Json& claim, Time now);
+  // The same for a claim that is on its way to be kept: news of its sandbox may come before its
+  // own.
+  std::shared_ptr<ClaimMemory> of_newborn(const Json& claim, Time now);
   void forget(const model::Key& key);
+  // For who sees no such claim. Of one that is to come nothing is forgotten: it returns when to
+  // look again.
+  std::optional<Time> forget_missing(const model::Key& key, Time now);
   // Only if it is of this claim.
   void forget(const model::Key& key, std::string_view uid);
   void forget_all();
   std::size_t size() const;
 
  private:
-  mutable std::mutex mutex_;  // guards memories_, not what is in them
-  std::map<model::Key, std::shared_ptr<ClaimMemory>> memories_;
+  struct Entry {
+    std::shared_ptr<ClaimMemory> memory;
+    std::optional<Time> expected_until;  // it has not been seen yet
+  };
+  std::shared_ptr<ClaimMemory> look_up(const Json& claim, Time now,
+                                       std::optional<Time> expected_until);
+
+  mutable std::mutex mutex_;  // guards memories_, not what is in their memories
+  std::map<model::Key, Entry> memories_;
 };
 
 }  // namespace hearth::controllers

@@ -115,11 +115,12 @@ void ClaimReconciler::stop() {
 
 Next ClaimReconciler::reconcile(const model::Key& key) {
   const Object claim = parts_.claims.find(key.ns, key.name);
-  if (!claim || model::is_deleting(*claim)) {
+  const Time now = parts_.clock.now();
+  if (!claim) return pause_until(memories_.forget_missing(key, now), now);
+  if (model::is_deleting(*claim)) {
     memories_.forget(key);
     return kWhenChanged;
   }
-  const Time now = parts_.clock.now();
   const auto memory = memories_.of(*claim, now);
   memory->take_over_birth(now);
   if (is_settled(*claim, *memory, now)) return pause_until(memory->look_again, now);

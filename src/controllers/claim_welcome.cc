@@ -35,7 +35,7 @@ struct ClaimReconciler::Newborn {
   Newborn(ClaimMemories& memories, const Json& claim, ClaimSupplier::Reserved given, Time now)
       : memories(memories),
         key(model::key_of(claim)),
-        memory(memories.of(claim, now)),
+        memory(memories.of_newborn(claim, now)),
         reserved(std::move(given)),
         began(std::chrono::steady_clock::now()) {}
   Newborn(const Newborn&) = delete;

@@ -3,6 +3,7 @@
 #include <set>
 #include <thread>
 
+#include "base/time_text.h"
 #include "controllers/claim_testing.h"
 
 namespace hearth::controllers {
@@ -116,6 +117,35 @@ TEST(ClaimWelcome, IsToldAndMeasuredLikeAnyOther) {
   EXPECT_NE(model::annotation_of(claim, model::kFirstReadyAnnotation), "");
   EXPECT_NE(model::annotation_of(claim, model::kFirstReadyAnnotation), "unknown");
   EXPECT_EQ(model::annotation_of(claim, model::kSandboxNameAnnotation), "pool-a");
+}
+
+// Its sandbox is changed as it is made, and news of that may come before its own.
+TEST(ClaimWelcome, WhatIsKnownOfItIsKeptUntilItIsSeen) {
+  WelcomingWorld world;
+  world.server->welcome(client::kSandboxClaims, [&](const Json& claim) {
+    auto welcome = world.reconciler().welcome(claim);
+    if (welcome) EXPECT_TRUE(world.look()) << "it looks again";
+    return welcome;
+  });
+  world.add_members({"pool-a"});
+  world.add_claim();
+  world.pass();
+  EXPECT_TRUE(parse_rfc3339(model::annotation_of(world.claim(), model::kFirstReadyAnnotation)));
+  world.client().remove(client::kSandboxClaims, "default", "c");
+  EXPECT_FALSE(world.pass()) << "it knows that it has seen it";
+}
+
+TEST(ClaimWelcome, WhatIsNeverSeenIsForgotten) {
+  ClaimMemories memories;
+  const Json claim = json(R"({"metadata":{"namespace":"default","name":"c","uid":"u"}})");
+  const model::Key key{"default", "c"};
+  const Time now{std::chrono::seconds(1000)};
+  const auto memory = memories.of_newborn(claim, now);
+  const auto later = memories.forget_missing(key, now);
+  ASSERT_TRUE(later);
+  EXPECT_EQ(memories.of_newborn(claim, now), memory);
+  EXPECT_FALSE(memories.forget_missing(key, *later));
+  EXPECT_EQ(memories.size(), 0U);
 }
 
 TEST(ClaimWelcome, WhatNeedsMoreIsLeftToAPass) {
