@@ -46,6 +46,8 @@ class Endpoint : public Watched {
  public:
   // `is_connecting`: the kernel will say when it can be written to.
   Endpoint(linux::Fd socket, bool is_connecting);
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
   ~Endpoint() override;
 
   // Before the first byte. Throws Error.
