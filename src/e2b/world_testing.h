@@ -57,6 +57,7 @@ class FakeReach final : public pool::Reach {
   bool remove_image(const std::string& image) override {
     fail_if_told("remove_image");
     const std::lock_guard lock(mutex_);
+    ++removals_;
     return images_.erase(image) > 0;
   }
   std::vector<std::string> find_images(std::string_view prefix) override {
@@ -108,6 +109,10 @@ class FakeReach final : public pool::Reach {
     const std::lock_guard lock(mutex_);
     return images_;
   }
+  unsigned removals() const {
+    const std::lock_guard lock(mutex_);
+    return removals_;
+  }
 
  private:
   void fail_if_told(std::string_view call) const {
@@ -121,6 +126,7 @@ class FakeReach final : public pool::Reach {
   std::map<std::string, std::vector<pool::Outfit>> outfits_;
   std::map<std::string, pool::Egress> egresses_;
   std::map<std::string, std::string> images_;
+  unsigned removals_ = 0;
   pool::PodUsage usage_;
 };
 
