@@ -1,20 +1,8 @@
 #include "base/thread_rank.h"
 
 #include <sched.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 namespace hearth {
-namespace {
-
-// Ten times the share of a thread that did nothing.
-constexpr int kNiceness = -10;
-
-}  // namespace
-
-void step_forward() {
-  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNiceness);
-}
 
 void step_back() {
   // A thread of this class that wakes up waits for the end of somebody's turn instead of taking it

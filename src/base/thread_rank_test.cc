@@ -31,24 +31,9 @@ TEST(ThreadRank, AThreadStepsBackWithThoseItStarts) {
   EXPECT_EQ(started, own);
 }
 
-TEST(ThreadRank, AThreadStepsForwardWhereItMay) {
-  const Standing before;
-  Standing own{.policy = -1, .nice = 0};
-  std::thread([&] {
-    step_forward();
-    own = Standing();
-  }).join();
-  EXPECT_EQ(own.policy, before.policy);
-  if (::geteuid() == 0)
-    EXPECT_LT(own.nice, before.nice);
-  else
-    EXPECT_LE(own.nice, before.nice);
-}
-
 TEST(ThreadRank, OthersStayWhereTheyAre) {
   const Standing before;
   std::thread([] { step_back(); }).join();
-  std::thread([] { step_forward(); }).join();
   EXPECT_EQ(Standing(), before);
 }
 

@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "base/on_failure.h"
 #include "base/thread_name.h"
-#include "base/thread_rank.h"
 #include "gateway/session.h"
 
 namespace hearth::gateway {
@@ -108,7 +107,6 @@ void Lane::add_listener(linux::Fd socket, std::shared_ptr<net::TlsContext> tls) 
 
 void Lane::run() {
   name_thread("lane");
-  step_forward();
   // OpenSSL writes to sockets whose peer is gone with write(2).
   sigset_t pipe;
   sigemptyset(&pipe);

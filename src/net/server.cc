@@ -25,7 +25,6 @@
 #include "base/log.h"
 #include "base/on_failure.h"
 #include "base/thread_name.h"
-#include "base/thread_rank.h"
 #include "net/connection_internal.h"
 #include "net/listener_internal.h"
 #include "net/socket_stream_internal.h"
@@ -227,7 +226,6 @@ void Server::start() {
   for (auto& loop : state.loops) {
     loop->thread = std::jthread([&io = loop->io] {
       name_thread("http");
-      step_forward();
       io.run();
     });
   }

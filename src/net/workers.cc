@@ -15,7 +15,6 @@
 
 #include "base/error.h"
 #include "base/thread_name.h"
-#include "base/thread_rank.h"
 
 namespace hearth::net {
 
@@ -63,7 +62,6 @@ thread_local unsigned asides = 0;                 // one within the other; the f
 
 void Workers::State::serve(Seat& seat) {
   name_thread("worker");
-  step_forward();
   employer = this;
   std::unique_lock lock(mutex);
   while (true) {

@@ -158,7 +158,6 @@ Controller::Counts Controller::counts() const {
 
 void Controller::work(const std::stop_token& stop) {
   name_thread(options_.name);
-  if (options_.is_urgent) step_forward();
   if (options_.is_background) step_back();
   RightOfWay::Turn turn;
   while (const std::optional<model::Key> key = queue_.take(stop)) {
