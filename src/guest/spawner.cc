@@ -249,9 +249,11 @@ void Spawner::begin(SpawnPlan plan, std::vector<linux::Fd> stdio, bool tell) {
 }
 
 std::optional<SpawnResult> Spawner::take_result() {
-  if (!busy_ || phase_.load() != Phase::done) return std::nullopt;
+  // Whether or not there is one: who takes a result before the thread has told of it would find
+  // the descriptor readable ever after.
   std::uint64_t count = 0;
   [[maybe_unused]] const ssize_t got = ::read(done_.get(), &count, sizeof count);
+  if (!busy_ || phase_.load() != Phase::done) return std::nullopt;
   busy_ = false;
   return result_;
 }
