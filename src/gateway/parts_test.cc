@@ -199,6 +199,29 @@ TEST(Passage, MakesRoomAndSaysSo) {
   EXPECT_FALSE(passage.is_whole());
 }
 
+TEST(Table, ATokenIsMadeBeforeSomebodyWaitsForIt) {
+  int made = 0;
+  Table table({.envd_token = [&](const model::Key& key) {
+    ++made;
+    return "envd-" + key.name;
+  }});
+  const auto sandbox = [](int version, const std::string& labels) {
+    return apiserver::json(fmt::format(R"({{"metadata":{{"name":"iab","namespace":"n","uid":"u",
+      "resourceVersion":"{}","labels":{{{}}}}},
+      "spec":{{"podTemplate":{{"metadata":{{"annotations":{{"hearth.dev/dress":"base"}}}}}}}},
+      "status":{{"conditions":[{{"type":"Ready","status":"True"}}]}}}})",
+                                       version, labels));
+  };
+  EXPECT_TRUE(table.put(sandbox(1, R"("agents.x-k8s.io/warm-pool-sandbox":"p")")));
+  EXPECT_EQ(made, 1);
+  EXPECT_TRUE(table.put(sandbox(2, R"("hearth.dev/front":"e2b")")));
+  EXPECT_FALSE(table.put(sandbox(2, R"("hearth.dev/front":"e2b")")));
+  EXPECT_FALSE(table.put(sandbox(1, R"("agents.x-k8s.io/warm-pool-sandbox":"p")")));
+  EXPECT_EQ(made, 1);
+  EXPECT_EQ(table.find_e2b("iab")->envd_token, "envd-iab");
+  EXPECT_EQ(table.find_e2b("iab")->version, 2U);
+}
+
 TEST(Route, IsReadFromASandbox) {
   Route route;
   read_route(apiserver::json(R"({"metadata":{"name":"iab","namespace":"n","uid":"u",

@@ -41,7 +41,7 @@ struct Route {
   bool wakes = false;  // when somebody knocks
   Access access = Access::open;
   bool needs_traffic_token = false;
-  std::string envd_token;
+  std::string envd_token;  // of a spare one, too: that which it will have
   std::string traffic_token;
   std::string mask_host;
   std::vector<std::uint16_t> https_ports;

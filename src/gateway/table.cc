@@ -24,6 +24,10 @@ constexpr std::size_t kGraves = 4096;
 constexpr std::size_t kMostHttpsPorts = 64;
 constexpr std::size_t kMostHostBytes = 255;
 
+std::uint64_t version_of(const model::Json& sandbox) {
+  return http::parse_number(model::resource_version_of(sandbox)).value_or(0);
+}
+
 RouteState state_of(const model::Json& sandbox) {
   const bool stands = !model::annotation_of(sandbox, model::kPauseAnnotation).empty() ||
                       model::text_at(sandbox, {"spec", "operatingMode"}) == "Suspended";
@@ -105,7 +109,7 @@ std::string sign(const std::string& before, const std::string& token, const std:
 void read_route(const model::Json& sandbox, Route& route) {
   route.key = model::key_of(sandbox);
   route.uid = model::uid_of(sandbox);
-  route.version = http::parse_number(model::resource_version_of(sandbox)).value_or(0);
+  route.version = version_of(sandbox);
   const bool has_front = !model::label_of(sandbox, model::kFrontLabel).empty();
   route.is_e2b = model::label_of(sandbox, model::kFrontLabel) == "e2b";
   route.state = state_of(sandbox);
@@ -170,13 +174,24 @@ bool Table::exchange(const std::shared_ptr<Route>& next, RoutePtr& before) {
   return true;
 }
 
+// Tokens are made of names, and a create waits for this: that of a spare one is there already.
+void Table::put_tokens(Route& next, const RoutePtr& known) const {
+  if ((next.is_e2b || next.is_spare) && options_.envd_token)
+    next.envd_token =
+        known && !known->envd_token.empty() ? known->envd_token : options_.envd_token(next.key);
+  if (next.is_e2b && next.needs_traffic_token && options_.traffic_token)
+    next.traffic_token = options_.traffic_token(next.key);
+}
+
 bool Table::put(const model::Json& sandbox) {
   if (model::is_deleting(sandbox)) return remove(sandbox);
+  const RoutePtr known = find(model::namespace_of(sandbox), model::name_of(sandbox));
+  // Whoever wrote it has told of it mostly.
+  if (known && known->uid == model::uid_of(sandbox) && known->version >= version_of(sandbox))
+    return false;
   const auto next = std::make_shared<Route>();
   read_route(sandbox, *next);
-  if (next->is_e2b && options_.envd_token) next->envd_token = options_.envd_token(next->key);
-  if (next->is_e2b && next->needs_traffic_token && options_.traffic_token)
-    next->traffic_token = options_.traffic_token(next->key);
+  put_tokens(*next, known);
   RoutePtr before;
   if (!exchange(next, before)) return false;
   if (before) before->is_superseded = true;

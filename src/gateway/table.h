@@ -63,6 +63,7 @@ class Table {
     std::string id;  // empty for what was not E2B's
   };
 
+  void put_tokens(Route& next, const RoutePtr& known) const;
   bool is_stale(const Route& next, const RoutePtr& before) const;
   // False for old news.
   bool exchange(const std::shared_ptr<Route>& next, RoutePtr& before);
