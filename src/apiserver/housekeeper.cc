@@ -67,6 +67,7 @@ void Housekeeper::run(const std::stop_token& stop) {
       expire_events();
       next_expiry = clock_.now() + std::chrono::minutes(1);
     }
+    objects_.let_go_of_old_trees();
     std::unique_lock lock(mutex_);
     const bool woken = changed_.wait_for(lock, stop, options_.retry, [&] { return woken_; });
     woken_ = false;

@@ -298,7 +298,7 @@ store::Write Objects::make_write(const Resource& resource, Json object, patch::O
     const bool is_converted = storage->schema != resource.schema;
     const auto tree = std::make_shared<Tree>(std::move(object), std::move(owners),
                                              is_converted ? nullptr : resource.schema);
-    recent_trees_.keep(tree);
+    recent_trees_.keep(tree, std::chrono::steady_clock::now());
     write.companion = tree;
   }
   return write;

@@ -94,6 +94,9 @@ class Objects {
   // holds. `change` returns false to leave the object alone. Nothing happens if it is gone.
   void amend(const Place& place, const std::function<bool(Json& object)>& change);
 
+  // Frees what is kept of writes that are some time ago: for somebody for whom nobody waits.
+  void let_go_of_old_trees() { recent_trees_.let_go_of_old(std::chrono::steady_clock::now()); }
+
   // Who is asked about new objects of a kind (welcomers.h).
   void set_welcomer(const model::GroupResource& kind, client::Welcomer welcomer);
 

@@ -7,8 +7,9 @@
 // it: half of an object, which only the next write asks for (patch/owners.h).
 #pragma once
 
-#include <array>
+#include <chrono>
 #include <cstddef>
+#include <deque>
 #include <memory>
 #include <mutex>
 
@@ -46,15 +47,22 @@ std::shared_ptr<const Tree> tree_of(const store::Object& object);
 // Holds the last trees until their watchers have come. Thread-safe.
 class RecentTrees {
  public:
-  void keep(std::shared_ptr<const Tree> tree);
+  using Moment = std::chrono::steady_clock::time_point;
+
+  void keep(std::shared_ptr<const Tree> tree, Moment now);
+  // Of those that watchers have had time to come for. Taking a tree apart is a tenth of a write:
+  // this is for somebody for whom nobody waits.
+  void let_go_of_old(Moment now);
+  std::size_t size() const;
 
  private:
-  // As many as a burst of claims writes before watchers have caught up.
-  static constexpr std::size_t kMost = 512;
+  struct Kept {
+    Moment since;
+    std::shared_ptr<const Tree> tree;
+  };
 
-  std::mutex mutex_;  // guards both
-  std::array<std::shared_ptr<const Tree>, kMost> trees_;
-  std::size_t next_ = 0;
+  mutable std::mutex mutex_;  // guards kept_
+  std::deque<Kept> kept_;     // the oldest first
 };
 
 }  // namespace hearth::apiserver
