@@ -72,7 +72,7 @@ class Front {
   // A merge patch of a caller in this process, of an object and of words that were checked: only
   // whether he may is asked. Throws StatusError, Error.
   JsonPtr patch_checked(const access::User& user, const client::ResourceId& id, std::string_view ns,
-                        std::string_view name, const Json& patch);
+                        std::string_view name, const Json& patch, bool news_can_wait);
   // Any failure in the dialect.
   static http::Response refuse(const std::exception& failure, bool is_pretty);
   // Whether answer() may wait for the disk or for another writer.

@@ -142,7 +142,8 @@ Written Front::patch(const Call& call) {
 }
 
 JsonPtr Front::patch_checked(const access::User& user, const client::ResourceId& id,
-                             std::string_view ns, std::string_view name, const Json& patch) {
+                             std::string_view ns, std::string_view name, const Json& patch,
+                             bool news_can_wait) {
   const ResourcePtr resource = parts_.catalogue()->find(id.group, id.version, id.plural);
   if (!resource) model::throw_not_found({id.group, id.plural}, name);
   const Place place{*resource, std::string(ns), std::string(name)};
@@ -152,8 +153,9 @@ JsonPtr Front::patch_checked(const access::User& user, const client::ResourceId&
                              .resource = id.plural,
                              .ns = place.ns,
                              .name = place.name});
-  const Written written = parts_.objects.patch(place, PatchKind::merge, patch, "",
-                                               {.manager = kOwnManager, .is_checked = true});
+  const Written written = parts_.objects.patch(
+      place, PatchKind::merge, patch, "",
+      {.manager = kOwnManager, .is_checked = true, .news_can_wait = news_can_wait});
   after_write(*resource);
   if (written.object) return look(*written.object, *resource);
   return std::make_shared<const Json>(model::read_json(written.text));

@@ -109,7 +109,9 @@ client::Answer LocalClient::patch(const client::ResourceId& resource, std::strin
                                   std::string_view name, client::PatchKind kind, const Json& patch,
                                   const client::PatchOptions& options) {
   if (options.is_checked)
-    return with_status([&] { return front_.patch_checked(user_, resource, ns, name, patch); });
+    return with_status([&] {
+      return front_.patch_checked(user_, resource, ns, name, patch, options.news_can_wait);
+    });
   return ask("PATCH", client::resource_path(resource, ns, name, options.subresource),
              client::query_of(options, kind), &patch, client::content_type_of(kind));
 }

@@ -405,6 +405,7 @@ std::optional<Written> Objects::keep(const Place& place, Json object, patch::Own
   }
   store::Write write = make_write(resource, std::move(object), std::move(owners), old.revision);
   write.remove = vanishes;
+  write.news_can_wait = change.options.news_can_wait;
   if (change.options.staged) {
     *change.options.staged = std::move(write);
     return written;

@@ -35,6 +35,8 @@ struct WriteOptions {
   std::optional<store::Durability> durability = {};
   // The engine made it, of an object and of words that were checked: no rule is asked again.
   bool is_checked = false;
+  // Whoever waits for it knows already (store.h).
+  bool news_can_wait = false;
   // Takes what would be kept, which then is not.
   std::optional<store::Write>* staged = nullptr;
 };

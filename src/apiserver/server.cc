@@ -298,6 +298,10 @@ void Server::welcome(const client::ResourceId& kind, client::Welcomer welcomer) 
   state_->objects.set_welcomer({kind.group, kind.plural}, std::move(welcomer));
 }
 
+void Server::hurry_news() {
+  state_->store.hurry_news();
+}
+
 client::Client& Server::client() {
   return state_->local;
 }

@@ -56,6 +56,8 @@ class Server {
   // Who is asked about new objects of a kind (client/welcome.h); empty: nobody any more, from the
   // moment this returns.
   void welcome(const client::ResourceId& kind, client::Welcomer welcomer);
+  // Whoever watches is told now of what could wait (client::PatchOptions).
+  void hurry_news();
   // A consistent copy of all objects in a new file.
   void backup(const std::string& path);
 

@@ -1,6 +1,7 @@
 // The E2B API and the gateway: one port for both, on the objects of an engine or of a cluster.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,6 +49,7 @@ struct E2bParts {
   tenants::SandboxTokens tokens;
   const Clock& clock;
   metrics::Registry& metrics;
+  std::function<void()> hurry_news = {};  // of e2b::Parts
 };
 
 // Before the manager's caches start: made. When its controllers run: start(). Before they end:

@@ -143,7 +143,8 @@ struct KubeEndpoint::State {
                          .reach = &agent->reach(),
                          .tokens = tokens,
                          .clock = clock,
-                         .metrics = registry ? *registry : unseen},
+                         .metrics = registry ? *registry : unseen,
+                         .hurry_news = [this] { server->hurry_news(); }},
                 std::move(options));
   }
 

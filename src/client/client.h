@@ -83,6 +83,9 @@ struct PatchOptions {
   // A merge patch that the engine made of words that it has checked: a server in this process asks
   // no rule of the kind again. Any other server does.
   bool is_checked = false;
+  // And with that: whoever waits for it will be told. Such a server lets those who watch know a few
+  // milliseconds later, when the burst that it is part of may be over.
+  bool news_can_wait = false;
 };
 
 struct DeleteOptions {

@@ -142,7 +142,8 @@ Object adopt(Core& core, const Birth& birth, Census::Place& place, pool::Hold ho
   put_times(birth, core.now(), core.now(), patch);
   leave_pool(*member, patch);
   name_environment(patch, model::name_of(*member), birth.environment);
-  const client::PatchOptions options{.is_checked = is_checked(*member, patch)};
+  const client::PatchOptions options{.is_checked = is_checked(*member, patch),
+                                     .news_can_wait = true};
   return core.parts.allocator->commit(core.parts.client, std::move(hold), std::move(patch),
                                       options);
 }

@@ -132,6 +132,7 @@ void Core::announce(const Json& written) {
 }
 
 void Core::catch_up() {
+  if (parts.hurry_news && !sandbox_waits.has_told(announced_)) parts.hurry_news();
   sandbox_waits.catch_up(announced_, options.settle_patience);
 }
 

@@ -78,6 +78,8 @@ struct Parts {
   std::function<void(const Json& last)> deleted = {};
   // The same of one that will be handed out, before the write that does it.
   std::function<void(const model::Key& sandbox)> chosen = {};
+  // Caches are told now of writes whose news could wait; empty: they always are.
+  std::function<void()> hurry_news = {};
 };
 
 struct Core {

@@ -436,7 +436,8 @@ class World {
                                           [this](const model::Key& key) {
                                             const std::lock_guard lock(told_mutex_);
                                             chosen_.push_back(key.name);
-                                          }},
+                                          },
+                                      .hurry_news = [this] { server->hurry_news(); }},
                                 std::move(wanted));
     manager->start_caches(std::chrono::seconds(30));
     manager->start_controllers();

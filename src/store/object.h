@@ -55,7 +55,8 @@ struct Change {
   Revision revision = 0;
   ObjectPtr
       object;  // deleted: the last state as its writer put it, with the revision of the delete
-  ObjectPtr previous;  // added: null
+  ObjectPtr previous;          // added: null
+  bool news_can_wait = false;  // as its writer said
 };
 using ChangePtr = std::shared_ptr<const Change>;
 

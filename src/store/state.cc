@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <ranges>
+#include <utility>
 
 #include "base/error.h"
 #include "store/state_internal.h"
@@ -160,12 +161,29 @@ void State::apply(const ChangePtr& change) {
 
 void State::rouse(const Shelf& shelf, const Change& change, std::vector<Watch*>& woken) {
   for (Watch* watch : shelf.watches) {
-    if (!watch->waiting_ || change.revision <= watch->seen_) continue;
-    if (!watch->scope_.holds(change.object->key)) continue;
-    watch->waiting_ = false;
-    watch->seen_ = change.revision - 1;  // there was nothing for it before this one
-    woken.push_back(watch);
+    if (!watch->waiting_ && !watch->is_owed_) continue;
+    if (change.revision <= watch->seen_ || !watch->scope_.holds(change.object->key)) continue;
+    const bool is_first = std::exchange(watch->waiting_, false);
+    if (is_first) watch->seen_ = change.revision - 1;  // there was nothing for it before this one
+    if (!change.news_can_wait) {
+      watch->is_owed_ = false;
+      woken.push_back(watch);
+    } else if (is_first) {
+      watch->is_owed_ = true;
+      owed_.push_back(watch);
+    }
   }
+}
+
+void State::tell_late() noexcept {
+  const std::lock_guard waking(wake_mutex_);
+  std::vector<Watch*> owed;
+  {
+    const std::lock_guard lock(mutex_);
+    owed.swap(owed_);
+    std::erase_if(owed, [](Watch* watch) { return !std::exchange(watch->is_owed_, false); });
+  }
+  for (Watch* watch : std::views::reverse(owed)) watch->wake_();
 }
 
 bool State::is_over(Time now) const {
@@ -197,6 +215,7 @@ void State::remove(Watch& watch) {
   const std::lock_guard waking(wake_mutex_);
   const std::lock_guard lock(mutex_);
   std::erase(shelves_[watch.scope_.resource].watches, &watch);
+  std::erase(owed_, &watch);
 }
 
 Taken State::take(Watch& watch, std::size_t most) {
@@ -216,6 +235,7 @@ Taken State::take(Watch& watch, std::size_t most) {
     }
     if (next == changes.end()) watch.seen_ = std::max(watch.seen_, revision_.load());
     watch.waiting_ = taken.changes.empty() && next == changes.end();
+    watch.is_owed_ = false;
   }
   taken.up_to = watch.seen_;
   return taken;

@@ -49,6 +49,8 @@ class State {
   void add(Watch& watch);
   void remove(Watch& watch);
   Taken take(Watch& watch, std::size_t most);
+  // Wakes those who have not been told of changes that could wait.
+  void tell_late() noexcept;
 
  private:
   using PlaceView = std::pair<std::string_view, std::string_view>;  // namespace, name
@@ -89,6 +91,7 @@ class State {
   Revision oldest_;
   // By resource. That of the name "" has no objects, but all changes, and the watches of all.
   std::map<std::string, Shelf> shelves_;
+  std::vector<Watch*> owed_;                         // with all that are, and some that are no more
   std::deque<std::pair<Time, Revision>> published_;  // when, and the last revision of the batch
   std::size_t history_bytes_ = 0;
 };

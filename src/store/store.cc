@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "store/batch_internal.h"
 #include "store/checkpoints_internal.h"
+#include "store/late_news_internal.h"
 #include "store/log_file_internal.h"
 #include "store/mark_internal.h"
 #include "store/state_internal.h"
@@ -90,6 +91,7 @@ ChangePtr make_change(Write& write, ObjectPtr previous, Revision revision) {
   change.revision = revision;
   change.object = std::move(object);
   change.previous = std::move(previous);
+  change.news_can_wait = write.news_can_wait;
   return std::make_shared<const Change>(std::move(change));
 }
 
@@ -194,6 +196,8 @@ void Store::commit(const std::vector<Turn*>& turns) {
     garbage_.erase(garbage_.begin(),
                    garbage_.begin() + static_cast<std::ptrdiff_t>(garbage.size()));
     std::ranges::copy(state_->publish(changes, clock_.now()), std::back_inserter(garbage_));
+    if (std::ranges::any_of(changes, [](const ChangePtr& each) { return each->news_can_wait; }))
+      late_news_->expect();
   } catch (const Error& error) {
     for (Turn* turn : turns) turn->error.emplace(error.code(), error.what());
   } catch (const std::exception& error) {
@@ -247,6 +251,9 @@ bool Store::wait_for(Revision revision, Duration time) const {
 }
 std::unique_ptr<Watch> Store::watch(Scope scope, Revision after, std::function<void()> wake) {
   return std::make_unique<Watch>(*state_, std::move(scope), after, std::move(wake));
+}
+void Store::hurry_news() {
+  state_->tell_late();
 }
 
 }  // namespace hearth::store

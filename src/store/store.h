@@ -31,6 +31,7 @@
 namespace hearth::store {
 
 class Checkpoints;
+class LateNews;
 class LogFile;
 class Mark;
 
@@ -62,6 +63,9 @@ struct Write {
   Tags tags;
   Durability durability = Durability::process;
   std::shared_ptr<Companion> companion = {};
+  // Whoever waits for it knows already: watches hear of it a moment later (some milliseconds), or
+  // with the next change that is for them.
+  bool news_can_wait = false;
 };
 
 struct Outcome {
@@ -119,6 +123,8 @@ class Store {
 
   // Changes after `after`, which may be one that is still to come. See watch.h.
   std::unique_ptr<Watch> watch(Scope scope, Revision after, std::function<void()> wake);
+  // News that could wait are told now: somebody waits for who watches.
+  void hurry_news();
 
   // A copy of everything in one new file, whole as of some moment of the call. Writers wait for a
   // few milliseconds at a time. Throws Error(already_exists) and what write() throws.
@@ -143,6 +149,7 @@ class Store {
   std::mutex file_mutex_;  // guards all down to last_commit_ but state_, once the store is open
   std::unique_ptr<LogFile> file_;
   std::unique_ptr<State> state_;  // has its own lock
+  std::unique_ptr<LateNews> late_news_;
   std::deque<Revision> garbage_;  // rows that nobody needs any more
   std::unique_ptr<Checkpoints> checkpoints_;
   struct {

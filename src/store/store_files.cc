@@ -9,6 +9,7 @@
 #include "base/on_failure.h"
 #include "linux/fd.h"
 #include "store/checkpoints_internal.h"
+#include "store/late_news_internal.h"
 #include "store/log_file_internal.h"
 #include "store/mark_internal.h"
 #include "store/state_internal.h"
@@ -80,6 +81,7 @@ Store::Store(Options options)
                                                  .keep_changes = options.keep_changes,
                                                  .keep_bytes = options.keep_bytes},
                                    ends.oldest, ends.oldest);
+  late_news_ = std::make_unique<LateNews>(*state_);
   load(*file_, *state_);
   mark_->begin(ends.newest);
   if (!mark_->was_there()) sync_folder_of(options.path);

@@ -47,7 +47,8 @@ class Watch {
   ~Watch();
 
   // At most `most` changes. After it returned none, and only then, wake() is called once as soon as
-  // there is one: from a thread that commits, so it must not block, throw, or write to the store.
+  // there is one, or a moment later (Write::news_can_wait): from a thread that commits, so it must
+  // not block, throw, or write to the store.
   Taken take(std::size_t most);
 
  private:
@@ -59,6 +60,7 @@ class Watch {
   // Both belong to state_, under its lock.
   Revision seen_;         // up to here
   bool waiting_ = false;  // take() returned none, and there was nothing for it since
+  bool is_owed_ = false;  // there was, and it has not been told
 };
 
 }  // namespace hearth::store

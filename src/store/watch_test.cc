@@ -182,6 +182,86 @@ TEST_F(WatchTest, PreviousOfTheOldestSurvivesCompaction) {
   EXPECT_EQ(words(watch(store, store.oldest())->take(kAll)), (Words{"~first>second@2003"}));
 }
 
+// News of these can wait.
+void put_late(Store& store, const Key& key, const std::string& text) {
+  const ObjectPtr there = store.find(key);
+  EXPECT_TRUE(store
+                  .write({.key = key,
+                          .expected = there ? there->revision : 0,
+                          .text = text,
+                          .news_can_wait = true})
+                  .kept);
+}
+
+TEST_F(WatchTest, NewsThatCanWaitAreToldLater) {
+  Store store(options());
+  const auto all = watch(store, store.revision());
+  EXPECT_TRUE(words(all->take(kAll)).empty());
+  const auto comes_later = [&] {
+    const int before = woken_;
+    put_late(store, pod("a"), "a");
+    const bool is_later = woken_ == before;
+    while (woken_ == before) std::this_thread::yield();
+    while (!all->take(kAll).changes.empty()) {
+    }
+    return is_later;
+  };
+  // A machine that stands still takes longer for a write than they wait.
+  int attempts = 0;
+  while (!comes_later()) ASSERT_LT(++attempts, 100);
+}
+
+TEST_F(WatchTest, NewsThatCanWaitAreToldAtOnceIfAskedFor) {
+  Store store(options());
+  const auto pods = watch(store, store.revision());
+  const auto nodes = watch(store, store.revision(), {.resource = "nodes"});
+  EXPECT_TRUE(words(pods->take(kAll)).empty());
+  EXPECT_TRUE(words(nodes->take(kAll)).empty());
+  put_late(store, pod("a"), "a1");
+  put_late(store, pod("a"), "a2");
+  store.hurry_news();
+  EXPECT_EQ(woken_, 1);
+  EXPECT_EQ(words(pods->take(kAll)), (Words{"+a1@2", "~a1>a2@3"}));
+  store.hurry_news();
+  EXPECT_EQ(woken_, 1);
+}
+
+TEST_F(WatchTest, NewsThatCanWaitComeWithOthers) {
+  Store store(options());
+  const auto all = watch(store, store.revision());
+  EXPECT_TRUE(words(all->take(kAll)).empty());
+  put_late(store, pod("a"), "a");
+  put(store, pod("b"), "b");
+  EXPECT_EQ(woken_, 1);
+  EXPECT_EQ(words(all->take(kAll)), (Words{"+a@2", "+b@3"}));
+}
+
+TEST_F(WatchTest, WhoLooksByHimselfIsNotToldAgain) {
+  Store store(options());
+  const auto all = watch(store, store.revision());
+  EXPECT_TRUE(words(all->take(kAll)).empty());
+  put_late(store, pod("a"), "a");
+  EXPECT_EQ(words(all->take(kAll)), (Words{"+a@2"}));
+  EXPECT_TRUE(words(all->take(kAll)).empty());
+  store.hurry_news();  // and whoever was being told is told
+  const int before = woken_;
+  EXPECT_LE(before, 1);
+  put(store, pod("b"), "b");
+  EXPECT_EQ(woken_, before + 1);
+}
+
+TEST_F(WatchTest, NobodyIsToldLateWhoIsGone) {
+  Store store(options());
+  for (int i = 0; i < 50; ++i) {
+    const auto all = watch(store, store.revision());
+    EXPECT_TRUE(words(all->take(kAll)).empty());
+    put_late(store, pod("a"), std::to_string(i));
+  }
+  const int before = woken_;
+  store.hurry_news();
+  EXPECT_EQ(woken_, before);
+}
+
 TEST_F(WatchTest, ReadersKeepUpWithWriters) {
   constexpr int kWriters = 4;
   constexpr int kEach = 200;
