@@ -113,13 +113,21 @@ class Keeper {
 Processes::Processes(guest::Core& core) : core_(core) {
   keeper_ = std::make_unique<Keeper>([this](Process& process) { retire(process); });
   // For the first command: whoever knocks is about to ask for one.
-  idle_.with([&](std::vector<guest::Connection>& idle) { idle.push_back(core_.connect()); });
+  prepare_connection();
 }
 
 Processes::~Processes() = default;
 
+void Processes::prepare_connection() {
+  idle_.with([&](std::vector<guest::Connection>& idle) {
+    if (idle.empty()) idle.push_back(core_.connect());
+  });
+}
+
 std::shared_ptr<Process> Processes::start(StartOrder order) {
   forget_old();
+  // What fails takes its connection along: the next command shall find another.
+  OnFailure refill([this] { prepare_connection(); });
   auto idle = idle_.with([](std::vector<guest::Connection>& connections) {
     std::optional<guest::Connection> last;
     if (connections.empty()) return last;
@@ -130,6 +138,7 @@ std::shared_ptr<Process> Processes::start(StartOrder order) {
   auto process =
       std::make_shared<Process>(idle ? std::move(*idle) : core_.connect(), std::move(order));
   table_.with([&](auto& table) { table[process->pid()] = process; });
+  refill.release();
   return process;
 }
 

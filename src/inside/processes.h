@@ -88,6 +88,7 @@ class Processes {
 
  private:
   void forget_old();
+  void prepare_connection();
   void retire(Process& process);
 
   guest::Core& core_;
