@@ -149,6 +149,9 @@ void make_nothing() {
   make_folder("nothing", 0555);
   bind("nothing", "nothing");
   make_mount_read_only("nothing", kInert);
+  // These are root's of the host, whom nobody inside stands in for.
+  make_folder("closed", 0);
+  const linux::Fd file = linux::open_at(AT_FDCWD, "closed-file", O_WRONLY | O_CREAT | O_EXCL, 0);
 }
 
 // --- the stage
@@ -191,9 +194,18 @@ void mask_entries(std::string_view tree) {
   }
 }
 
+// What a process may look at in itself is more than what others may, and PID 1's own threads serve
+// files by any path that they are asked for: it has descriptors that lead out of the root, and its
+// memory has tokens.
+void mask_ourselves() {
+  for (const char* folder : {"proc/1/fd", "proc/1/task"}) bind(kClosedFolder, folder);
+  bind(kClosedFile, "proc/1/mem");
+}
+
 void build_proc(const std::string& boot_id) {
   make_folder("proc");
   mount("proc", "proc", kInert);
+  mask_ourselves();
   // Namespaces bring capabilities, and with them most of the kernel's attack surface. The system
   // call filter refuses them too; this holds where it cannot look.
   linux::write_file_at(AT_FDCWD, "proc/sys/user/max_user_namespaces", "0");

@@ -22,6 +22,9 @@ namespace hearth::guest {
 // The nursery's root folder: what a shell finds there, and nothing else of the host.
 inline constexpr const char* kDevices = "/devices";  // device nodes, links, mount points
 inline constexpr const char* kNothing = "/nothing";  // an empty folder
+// Nobody inside may look into these, whoever he is.
+inline constexpr const char* kClosedFolder = "/closed";
+inline constexpr const char* kClosedFile = "/closed-file";
 inline constexpr const char* kStage = "/stage";      // an empty folder to build on
 inline constexpr const char* kQueues = "/queues";    // message queues, if they are to be shared
 

@@ -3,10 +3,13 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -89,12 +92,16 @@ void make_folders(const std::string& path, const guest::User& owner) {
     throw_errno("give the folder '{}' its owner", path);
 }
 
-std::string real_path_of(int folder_fd) {
+// Empty for a folder that has been replaced meanwhile.
+std::string real_path_of(const std::string& path, int folder_fd) {
   std::string text(PATH_MAX, '\0');
-  const std::string self = fmt::format("/proc/self/fd/{}", folder_fd);
-  const ssize_t size = ::readlink(self.c_str(), text.data(), text.size());
-  text.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
-  return text;
+  if (::realpath(path.c_str(), text.data()) == nullptr) return {};
+  text.resize(std::strlen(text.c_str()));
+  struct stat there{};
+  struct stat ours{};
+  const bool is_same = ::lstat(text.c_str(), &there) == 0 && ::fstat(folder_fd, &ours) == 0 &&
+                       there.st_dev == ours.st_dev && there.st_ino == ours.st_ino;
+  return is_same ? text : std::string();
 }
 
 }  // namespace
@@ -110,7 +117,7 @@ ConfinedRoot::ConfinedRoot(const std::string& path, const guest::User& owner) {
   if (!root_) throw_errno("open the folder '{}'", path);
   const auto asked = split(path);
   spellings_.push_back(asked.empty() ? "/" : "/" + join(asked, asked.size()));
-  if (std::string real = real_path_of(root_.get()); !real.empty() && real != spellings_.front())
+  if (std::string real = real_path_of(path, root_.get()); !real.empty() && real != spellings_.front())
     spellings_.push_back(std::move(real));
 }
 

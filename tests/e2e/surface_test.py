@@ -228,6 +228,23 @@ for _ in range(3000):
         self.assertIn("GOOD=1\n", said)
         self.assertEqual(said.split()[-4:], ["0", "1", "2", "3"])  # ls has the folder open
 
+    def test_what_the_guest_may_look_at_in_itself_is_not_served(self):
+        """Its descriptors lead out of the root, into what every sandbox of the machine is made of."""
+        self.serve()
+        self.inside(self.box, "ln -s /proc/1/fd /tmp/way; ln -s /proc/1/task /tmp/tasks")
+
+        def lists(path):
+            return self.ask("envd", "POST", "/filesystem.Filesystem/ListDir", json.dumps({"path": path}), Content_Type="application/json")
+
+        self.assertEqual(lists("/proc/1/net")[0], 200)
+        for path in ("/proc/self/fd", "/proc/1/fd", "/proc/thread-self/fd", "/proc/self/task", "/tmp/way", "/tmp/tasks"):
+            self.assertNotEqual(lists(path)[0], 200, path)
+            for number in range(64):
+                self.assertNotEqual(lists(f"{path}/{number}")[0], 200, (path, number))
+        for path in ("/proc/self/mem", "/proc/1/mem", "/proc/self/task/1/mem"):
+            self.assertNotEqual(self.ask("envd", "GET", f"/files?path={path}")[0], 200, path)
+        self.assert_answers()
+
     def test_a_token(self):
         with tempfile.NamedTemporaryFile("w") as token:
             token.write("sesame\n")

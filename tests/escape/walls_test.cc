@@ -80,7 +80,7 @@ TEST_F(Escape, WhatTheRootCoversIsNothingOfTheHost) {
   const ssize_t got = ::read(told.read.get(), text, sizeof text);
 
   EXPECT_EQ(std::string(text, got > 0 ? static_cast<std::size_t>(got) : 0),
-            "devices nothing proc stage sys\nprocesses: \nlinks: ");
+            "closed closed-file devices nothing proc stage sys\nprocesses: \nlinks: ");
 }
 
 TEST_F(Escape, ThereAreNoNewNamespaces) {
