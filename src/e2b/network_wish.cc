@@ -30,7 +30,6 @@ using model::JsonObject;
 constexpr std::string_view kEverything = "0.0.0.0/0";
 // Each is a rule in the kernel.
 constexpr std::size_t kMostEntries = 256;
-constexpr std::size_t kMostHttpsPorts = 128;
 constexpr std::size_t kMostHostBytes = 255;
 
 // As it was written, for that is what its user is shown again; but of a network its first address,
@@ -125,9 +124,9 @@ void check_host(std::string_view host) {
 }
 
 void check_ports(const std::vector<std::int64_t>& ports) {
-  if (ports.size() > kMostHttpsPorts)
+  if (ports.size() > model::kMostHttpsPorts)
     fail(Code::invalid, "the field 'network.httpsPorts' has {} entries; {} are the most",
-         ports.size(), kMostHttpsPorts);
+         ports.size(), model::kMostHttpsPorts);
   for (const std::int64_t port : ports) {
     if (port < 1 || port > 65'535)
       fail(Code::invalid, "{} in the field 'network.httpsPorts' is no port", port);

@@ -103,9 +103,15 @@ void respond_problem(serve::Exchange& exchange, unsigned status, std::string_vie
                fmt::format(R"({{"code":{},"message":{}}})", status, json_quote(message)));
 }
 
-// Reads on, so that a client that sends first and listens later hears the answer.
-void drain(serve::Exchange& exchange) {
-  while (!exchange.is_body_held_back() && !exchange.read_piece().empty()) {
+// Reads on, so that a client that sends first and listens later hears the answer. Strangers do not
+// get a thread for as long as they like.
+void drain(serve::Exchange& exchange, bool is_stranger) {
+  if (exchange.is_body_held_back()) return;
+  if (is_stranger) {
+    exchange.drain();
+    return;
+  }
+  while (!exchange.read_piece().empty()) {
   }
 }
 
@@ -123,7 +129,7 @@ void Service::handle(serve::Exchange& exchange) {
     if (exchange.begun() || error.code() == Code::unavailable) throw;
     const unsigned status = rest_status(error);
     const std::string message = error.what();
-    drain(exchange);
+    drain(exchange, status == 401);
     respond_problem(exchange, status, message);
   }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "gateway/signature.h"
 #include "http/target.h"
 
 namespace hearth::gateway {
@@ -17,7 +18,16 @@ constexpr std::array<std::string_view, 7> kInternalPaths = {
 
 constexpr Refusal kNoSuchPath{404, "404 page not found"};
 constexpr Refusal kNoToken{
-    401, "unauthorized access, please provide a valid access token or method signing if supported"};
+    .status = 401,
+    .message =
+        "unauthorized access, please provide a valid access token or method signing if supported",
+    .is_envds = true};
+// As envd has it, which decides the rest: whether a signature is still in time, say.
+constexpr Refusal kOtherToken{.status = 401,
+                              .message = "access token present in header but does not match",
+                              .is_envds = true};
+constexpr Refusal kNoSignature{
+    .status = 401, .message = "missing signature query parameter", .is_envds = true};
 constexpr Refusal kNoTrafficToken{403, "Sandbox is secured with traffic access token"};
 constexpr Refusal kNoKey{401, "unauthorized access, please provide a valid API key"};
 constexpr Refusal kOtherTeam{403, "The API key is not of the sandbox's team"};
@@ -38,15 +48,22 @@ bool is_internal(std::string_view path) {
   return std::ranges::find(kInternalPaths, plain) != kInternalPaths.end();
 }
 
-bool is_signed(const Target& target) {
-  if (target.path != "/files") return false;
-  std::string_view query = target.query;
-  while (!query.empty()) {
-    const std::string_view pair = query.substr(0, query.find('&'));
-    if (pair.starts_with("signature=")) return true;
-    query.remove_prefix(std::min(pair.size() + 1, query.size()));
-  }
-  return false;
+bool has_token(const HeadView& head, const Route& route) {
+  // Without a token nobody could be told from anybody.
+  return !route.envd_token.empty() &&
+         equal_constant_time(head.value("X-Access-Token"), route.envd_token);
+}
+
+// The one call that a signature will do for. Nobody gets as far as the sandbox without: whoever is
+// there holds one of its threads.
+std::optional<Refusal> check_files(const HeadView& head, const Target& target, const Route& route) {
+  if (has_token(head, route)) return std::nullopt;
+  if (head.find("X-Access-Token") != nullptr) return kOtherToken;
+  if (route.envd_token.empty()) return kNoToken;
+  if (!has_signature(target.query)) return kNoSignature;
+  const auto signature = Signature::find(head.method, target.query);
+  if (!signature || !signature->is_of(route.envd_token)) return kBadSignature;
+  return std::nullopt;
 }
 
 std::optional<Refusal> check_envd(const HeadView& head, const Target& target, const Route& route) {
@@ -54,14 +71,19 @@ std::optional<Refusal> check_envd(const HeadView& head, const Target& target, co
   if (route.access != Access::token) return std::nullopt;
   const bool is_health =
       target.path == "/health" && (head.method == "GET" || head.method == "HEAD");
-  // A browser asks first whether it may send the header, without it. envd checks signatures itself.
-  if (is_health || head.method == "OPTIONS" || is_signed(target)) return std::nullopt;
-  // Without a token nobody could be told from anybody.
-  if (!route.envd_token.empty() &&
-      equal_constant_time(head.value("X-Access-Token"), route.envd_token)) {
-    return std::nullopt;
-  }
-  return kNoToken;
+  // A browser asks first whether it may send the header, without it.
+  if (is_health || head.method == "OPTIONS") return std::nullopt;
+  if (target.path == "/files") return check_files(head, target, route);
+  if (!has_token(head, route)) return kNoToken;
+  return std::nullopt;
+}
+
+// Whether somebody else may have sent it by way of a program of this machine: a page in a browser,
+// a proxy.
+bool is_on_behalf(const HeadView& head) {
+  constexpr std::array<std::string_view, 6> kSigns = {
+      "Origin", "Sec-Fetch-Site", "Sec-Fetch-Mode", "X-Forwarded-For", "Forwarded", "Via"};
+  return std::ranges::any_of(kSigns, [&](auto name) { return head.find(name) != nullptr; });
 }
 
 std::optional<Refusal> check_team_key(const AccessRules& rules, const HeadView& head,
@@ -80,8 +102,11 @@ std::optional<Refusal> check_dialect(const AccessRules& rules, const HeadView& h
                                      const Target& target, bool is_local_client) {
   if (target.dialect != Dialect::router) return std::nullopt;
   if (rules.router_token.empty()) {
-    if (rules.router_open || is_local_client) return std::nullopt;
-    return Refusal{403, "forbidden"};
+    if (rules.router_open) return std::nullopt;
+    if (is_local_client && !is_on_behalf(head)) return std::nullopt;
+    return Refusal{403,
+                   "forbidden: without a token, X-Sandbox-ID is for programs on this machine, and "
+                   "neither for web pages nor for what a proxy passes on"};
   }
   constexpr std::string_view kBearer = "Bearer ";
   const std::string_view said = head.value("Authorization");

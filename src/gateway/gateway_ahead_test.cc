@@ -1,7 +1,9 @@
 // The first request to a sandbox: connections that are made before it, and who gives way to it.
 #include <atomic>
+#include <fstream>
 #include <latch>
 #include <memory>
+#include <sstream>
 
 #include "gateway/gateway_testing_internal.h"
 #include "gateway/target.h"
@@ -11,6 +13,24 @@ namespace hearth::gateway {
 namespace {
 
 const model::Key kKey{"default", kId};
+
+// Whether the kernel has told of the end of every connection that this port's side has closed.
+bool is_close_known(std::uint16_t port) {
+  std::ifstream table("/proc/self/net/tcp");
+  const std::string local = fmt::format(":{:04X}", port);
+  for (std::string line; std::getline(table, line);) {
+    std::istringstream words(line);
+    std::string number;
+    std::string from;
+    std::string to;
+    std::string state;
+    words >> number >> from >> to >> state;
+    constexpr std::string_view kEstablished = "01";
+    constexpr std::string_view kFinWait1 = "04";
+    if (from.ends_with(local) && (state == kEstablished || state == kFinWait1)) return false;
+  }
+  return true;
+}
 
 TEST(GatewayAhead, TheFirstRequestFindsItsConnectionMadeOrComing) {
   House house;
@@ -51,6 +71,7 @@ TEST(GatewayAhead, OneThatTheSandboxClosedIsNotUsed) {
   house.make_sandbox();
   house.gateway->expect(kKey, 8000);
   closed.wait();
+  House::comes_true([&] { return is_close_known(program.port()); });
   Peer client = house.connect();
   EXPECT_EQ(client.ask(request("POST /x", 8000, "Content-Length: 0\r\n")).head.status, 200U);
 }

@@ -104,6 +104,12 @@ TEST(GatewayControl, PagesOfAnyOriginMayAsk) {
   for (const char* method : {"GET", "POST", "PUT", "PATCH", "DELETE"})
     EXPECT_TRUE(said.has_token("Access-Control-Allow-Methods", method)) << method;
   EXPECT_EQ(said.value("Access-Control-Allow-Headers"), "e2b-sandbox-id,x-api-key");
+  // But not to speak as a program on this machine does, which needs no key.
+  EXPECT_EQ(client
+                .ask("OPTIONS / HTTP/1.1\r\nHost: x\r\nAccess-Control-Request-Method: GET\r\n"
+                     "Access-Control-Request-Headers: x-sandbox-id, a,X-Sandbox-Port\r\n\r\n")
+                .head.headers.value("Access-Control-Allow-Headers"),
+            "a");
   EXPECT_FALSE(said.value("Access-Control-Max-Age").empty());
   for (const char* path : {"/some", "/none"}) {
     const Answer answer =
@@ -138,6 +144,41 @@ TEST(GatewayControl, BodiesHaveLimits) {
   EXPECT_EQ(refused("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: more\r\n\r\n"),
             417U);
   EXPECT_EQ(refused("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhell"), 408U);
+}
+
+TEST(GatewayControl, WhatStrangersSendIsNotWaitedFor) {
+  House house({.control = echo_control, .key_owner = [](std::string_view key) {
+                 return KeyOwner{.ns = key == "e2b_ours" ? "default" : ""};
+               }});
+  for (const char* key : {"", "X-API-Key: e2b_theirs\r\n"}) {
+    Peer client = house.connect();
+    // None of its body comes.
+    const Answer answer =
+        client.ask(fmt::format("POST /a HTTP/1.1\r\nHost: x\r\n{}Content-Length: 10\r\n\r\n", key));
+    EXPECT_EQ(answer.head.status, 200U);
+    EXPECT_EQ(body_of(answer), "");
+    EXPECT_TRUE(answer.head.headers.has_token("Connection", "close"));
+  }
+  Peer client = house.connect();
+  EXPECT_EQ(body_of(client.ask("POST /a HTTP/1.1\r\nHost: x\r\nX-API-Key: e2b_ours\r\n"
+                               "Content-Length: 2\r\n\r\nok")),
+            "ok");
+}
+
+TEST(GatewayControl, AllBodiesTogetherHaveALimit) {
+  House house({.control = echo_control, .limits = {.control_bytes = 1000}});
+  Peer first = house.connect();
+  first.send("POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n" + std::string(800, 'x'));
+  const auto send = [&] {
+    Peer second = house.connect();
+    return second
+        .ask("POST /b HTTP/1.1\r\nHost: x\r\nContent-Length: 300\r\n\r\n" + std::string(300, 'y'))
+        .head.status;
+  };
+  House::comes_true([&] { return send() == 503; });
+  first.send(std::string(100, 'x'));
+  EXPECT_EQ(first.read_answer().head.status, 200U);
+  EXPECT_EQ(send(), 200U);
 }
 
 TEST(GatewayControl, AnswersOfAnySizeArriveAndNoneHasTwoFramings) {

@@ -1,5 +1,6 @@
 // Whom requests are for, and who may.
 #include "gateway/gateway_testing_internal.h"
+#include "gateway/table.h"
 
 namespace hearth::gateway {
 namespace {
@@ -30,7 +31,27 @@ TEST(GatewayDoors, FindsSandboxesByHostByPathAndBySignature) {
                   .body.starts_with("GET /files?path=a+b&"));
   const Answer other = client.ask(
       fmt::format("POST /files?{} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", signed_query));
-  EXPECT_EQ(other.head.status, 502U);
+  EXPECT_EQ(other.head.status, 401U);
+  EXPECT_EQ(other.body, R"({"code":401,"message":"invalid signature"})");
+  EXPECT_EQ(client
+                .ask(fmt::format("OPTIONS /files?{} HTTP/1.1\r\nHost: x\r\nOrigin: http://a\r\n"
+                                 "Access-Control-Request-Method: GET\r\n\r\n",
+                                 signed_query))
+                .head.status,
+            204U);
+}
+
+TEST(GatewayDoors, CallsAboutASandboxAreTheControlPlanesWhateverNamesIt) {
+  House house({.control = [](const http::Request& asked, const auto& reply) {
+    reply({.status = 200, .headers = {}, .body = asked.target});
+  }});
+  Program program(echo);
+  house.reach.open(49983, program.port());
+  house.make_sandbox();
+  Peer client = house.connect();
+  const std::string path = "/sandboxes/" + kId + "/connect";
+  EXPECT_EQ(client.ask(request("GET " + path, 49983, "X-API-Key: e2b_1\r\n")).body, path);
+  EXPECT_NE(client.ask(request("GET " + path, 49983)).body, path) << "without a key it is envd's";
 }
 
 TEST(GatewayDoors, EachRequestOfAConnectionShowsItsOwnToken) {
@@ -130,6 +151,44 @@ TEST(GatewayDoors, RouterTokenIsAskedFor) {
   EXPECT_EQ(ask("Authorization: Bearer secret\r\n").head.status, 200U);
 }
 
+TEST(GatewayDoors, BeingOnThisMachineIsNoProofForPagesAndProxies) {
+  House house;
+  Program program(echo);
+  house.reach.open(8888, program.port());
+  house.make_sandbox({.name = "my-box", .ns = "default", .labels = {}});
+  Peer client = house.connect();
+  const auto status = [&](std::string_view field) {
+    return client
+        .ask(fmt::format("GET / HTTP/1.1\r\nHost: x\r\nX-Sandbox-ID: my-box\r\n{}\r\n", field))
+        .head.status;
+  };
+  EXPECT_EQ(status(""), 200U);
+  for (const char* field :
+       {"Origin: http://127.0.0.1:8090\r\n", "Origin: null\r\n", "Sec-Fetch-Site: same-origin\r\n",
+        "X-Forwarded-For: 10.0.0.1\r\n", "Forwarded: for=1.2.3.4\r\n", "Via: 1.1 proxy\r\n"})
+    EXPECT_EQ(status(field), 403U) << field;
+}
+
+// Of a kind that has no token: nobody could have signed anything.
+TEST(GatewayDoors, ASignatureIsWorthNothingWhereNobodyCanSign) {
+  House house;
+  Program program(echo);
+  house.reach.open(49983, program.port());
+  house.make_sandbox({.name = "my-box",
+                      .ns = "default",
+                      .labels = {},
+                      .annotations = {{std::string(model::kAccessAnnotation), "token"}}});
+  Peer client = house.connect();
+  for (const char* query :
+       {"", "&signature=v1_x", "&signature=v1_47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU"})
+    EXPECT_EQ(client
+                  .ask(fmt::format("GET /files?path=x{} HTTP/1.1\r\nHost: x\r\n"
+                                   "X-Sandbox-ID: my-box\r\nX-Sandbox-Port: 49983\r\n\r\n",
+                                   query))
+                  .head.status,
+              401U);
+}
+
 TEST(GatewayDoors, TellsOfPortsThatStayClosedAndWaitsForThoseThatOpen) {
   House house;
   Program program(echo);
@@ -180,7 +239,16 @@ TEST(GatewayDoors, AsksForTokens) {
   EXPECT_EQ(status("GET /files?path=x", 49983), 401U);
   EXPECT_EQ(status("GET /files?path=x", 49983, "X-Access-Token: no\r\n"), 401U);
   EXPECT_EQ(status("GET /files?path=x", 49983, envd), 200U);
-  EXPECT_EQ(status("GET /files?path=x&signature=y", 49983), 200U);  // envd checks it
+  EXPECT_EQ(status("GET /files?path=x&signature=y", 49983), 401U);
+  // printf 'x:read::envd-iabcdefghij0123456789' | openssl dgst -sha256 -binary | base64
+  constexpr std::string_view kSigned =
+      "/files?path=x&signature=v1_ulkeZcLmSGKd71Ozbjl2A/ErJM/bAGbda8E%2BCf/3oC0";
+  EXPECT_EQ(status(fmt::format("GET {}", kSigned), 49983), 200U);
+  EXPECT_EQ(status(fmt::format("PUT {}", kSigned), 49983), 401U);
+  EXPECT_EQ(client.ask(request("GET /files?path=x", 49983)).body,
+            R"({"code":401,"message":"missing signature query parameter"})");
+  EXPECT_EQ(client.ask(request("GET /files?path=x", 49983, "X-Access-Token: no\r\n")).body,
+            R"({"code":401,"message":"access token present in header but does not match"})");
   EXPECT_EQ(status("GET /health", 49983), 200U);
   EXPECT_EQ(status("POST /init", 49983, envd + "Content-Length: 0\r\n"), 404U);
   EXPECT_EQ(status("POST //%69nit/", 49983, envd + "Content-Length: 0\r\n"), 404U);
@@ -200,6 +268,12 @@ TEST(GatewayDoors, AsksForTokens) {
   EXPECT_EQ(seen.body.find("traffic-"), std::string::npos);
   EXPECT_EQ(seen.body.find("envd-"), std::string::npos);
   EXPECT_EQ(seen.body.find("e2b_ours"), std::string::npos);
+  EXPECT_EQ(client.ask(request("GET /", 8000, traffic + "Authorization: bearer e2b_ours\r\n"))
+                .body.find("e2b_ours"),
+            std::string::npos);
+  EXPECT_NE(client.ask(request("GET /", 8000, traffic + "Authorization: Bearer mine\r\n"))
+                .body.find("Bearer mine"),
+            std::string::npos);
 
   house.gateway->learn(house.annotate(model::kAccessAnnotation, "team-key"));
   EXPECT_EQ(status("GET /health", 49983), 401U);
@@ -230,6 +304,22 @@ TEST(GatewayDoors, ASecondSandboxWithAnIdDoesNotTakeItsPlace) {
   EXPECT_EQ(client.ask(request("GET /")).head.status, 200U);
   EXPECT_EQ(house.gateway->activity({"evil", kId})->last, Time());
   EXPECT_NE(house.gateway->activity({"default", kId})->last, Time());
+}
+
+// After a restart they are heard of in any order.
+TEST(GatewayDoors, OfTwoSandboxesWithAnIdTheOlderHasIt) {
+  Table table({});
+  const auto put = [&](const char* ns, const char* created) {
+    table.put(apiserver::json(fmt::format(R"({{"metadata":{{"name":"iab","namespace":"{0}",
+      "uid":"{0}","resourceVersion":"1","creationTimestamp":"2026-01-02T03:04:{1}Z",
+      "labels":{{"hearth.dev/front":"e2b"}}}}}})",
+                                          ns, created)));
+    return table.find_e2b("iab")->key.ns;
+  };
+  EXPECT_EQ(put("evil", "06"), "evil");
+  EXPECT_EQ(put("good", "05"), "good");
+  EXPECT_EQ(put("late", "07"), "good");
+  EXPECT_EQ(put("same", "05"), "good");
 }
 
 TEST(GatewayDoors, CountsWhatPasses) {

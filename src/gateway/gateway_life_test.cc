@@ -167,6 +167,61 @@ TEST(GatewayLife, WakesASandboxOnceForAllWhoKnock) {
   EXPECT_EQ(wakes, 1);
 }
 
+// A link that is signed names nobody: whose it is is looked for, once, and then it waits like
+// others.
+TEST(GatewayLife, ASignedLinkWakesItsSandbox) {
+  std::atomic<int> wakes = 0;
+  std::function<void()> run_again;
+  GatewayOptions options;
+  options.wake = [&](const model::Key&) {
+    ++wakes;
+    run_again();
+  };
+  House house(std::move(options));
+  Program program(echo);
+  house.reach.open(49983, program.port());
+  house.make_sandbox({.annotations = {{std::string(model::kAutoResumeAnnotation), "true"}}});
+  run_again = [&] { house.annotate(model::kPauseAnnotation, nullptr); };
+  // printf 'x:read::envd-iabcdefghij0123456789' | openssl dgst -sha256 -binary | base64
+  const std::string link =
+      "GET /files?path=x&signature=v1_ulkeZcLmSGKd71Ozbjl2A/ErJM/bAGbda8E%2BCf/3oC0 "
+      "HTTP/1.1\r\nHost: x\r\n\r\n";
+  Peer client = house.connect();
+  EXPECT_EQ(client.ask(link).head.status, 200U);
+  for (int i = 1; i <= 3; ++i) {
+    house.gateway->learn(house.annotate(model::kPauseAnnotation, "memory"));
+    EXPECT_EQ(client.ask(link).head.status, 200U);
+    EXPECT_EQ(wakes, i);
+  }
+}
+
+TEST(GatewayLife, ASignedLinkWaitsForASandboxThatIsTurning) {
+  House house;
+  Program program(echo);
+  house.reach.open(49983, program.port());
+  const model::Json box = house.make_sandbox();
+  const auto say_paused = [&](const char* status) {
+    house.api().patch(client::kSandboxes, "default", kId, client::PatchKind::merge,
+                      apiserver::json(fmt::format(
+                          R"({{"status":{{"conditions":[{{"type":"hearth.dev/Paused","status":"{}",
+            "reason":"x","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}}]}}}})",
+                          status)),
+                      {.subresource = "status"});
+  };
+  say_paused("True");
+  const auto is_held = [&] {
+    return house.registry.render().find("sandbox_router_inflight_requests 1\n") !=
+           std::string::npos;
+  };
+  Peer client = house.connect();
+  client.send(
+      "GET /files?path=x&signature=v1_ulkeZcLmSGKd71Ozbjl2A/ErJM/bAGbda8E%2BCf/3oC0 "
+      "HTTP/1.1\r\nHost: x\r\n\r\n");
+  House::comes_true(is_held);
+  say_paused("False");
+  EXPECT_EQ(client.read_answer().head.status, 200U);
+}
+
 TEST(GatewayLife, SaysWhyASandboxMayNotWake) {
   GatewayOptions options;
   options.wake = [&](const model::Key&) { fail(Code::exhausted, "too many run"); };

@@ -50,6 +50,7 @@ struct Shared {
   std::size_t max_connections = 0;
   std::atomic<std::size_t> connections = 0;
   std::atomic<std::size_t> control_requests = 0;
+  std::atomic<std::size_t> control_bytes = 0;  // of them, as far as they have come
   std::vector<Lane*> lanes;  // all of them, from before the first runs until the last has ended
 };
 

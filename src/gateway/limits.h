@@ -21,8 +21,9 @@ inline constexpr std::chrono::milliseconds kDialPauses[] = {
     std::chrono::milliseconds(30), std::chrono::milliseconds(80), std::chrono::milliseconds(160),
     std::chrono::milliseconds(280), std::chrono::milliseconds(450)};
 
-// How many bytes of a request that was refused are read to let its answer arrive, and how long.
-inline constexpr std::size_t kLingerBytes = 1 << 20;
+// How many bytes of a request that was refused are read to let its answer arrive, and how long:
+// clients that upload a file look for an answer when they have sent it, or meet an error.
+inline constexpr std::size_t kLingerBytes = 256 << 20;
 inline constexpr std::chrono::milliseconds kLingerTime = std::chrono::seconds(2);
 
 struct Limits {
@@ -39,6 +40,8 @@ struct Limits {
   // one that is longer, a 408 for one that takes longer.
   std::size_t control_requests = 8192;
   std::size_t control_body = 1 << 20;
+  // All that is kept of them: a 503 beyond.
+  std::size_t control_bytes = 256 << 20;
   Duration control_body_time = std::chrono::minutes(2);
 
   // From accept to the first byte (with TLS: of the request), and a head's first byte to its last.

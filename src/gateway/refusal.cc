@@ -75,18 +75,39 @@ std::string render_answer(unsigned status, std::string_view type, std::string_vi
                      context.is_head ? std::string_view() : body);
 }
 
+namespace {
+
+std::string without_routers(std::string_view names) {
+  std::string kept;
+  while (!names.empty()) {
+    const std::size_t comma = std::min(names.find(','), names.size());
+    std::string_view name = names.substr(0, comma);
+    names.remove_prefix(std::min(comma + 1, names.size()));
+    while (name.starts_with(' ')) name.remove_prefix(1);
+    constexpr std::string_view kRouters = "X-Sandbox-";
+    if (http::equal_ignoring_case(name.substr(0, kRouters.size()), kRouters)) continue;
+    if (!kept.empty()) kept += ",";
+    kept += name;
+  }
+  return kept;
+}
+
+}  // namespace
+
 std::string render_cors_answer(std::string_view wanted_headers, bool closes) {
+  const std::string allowed = wanted_headers.empty() ? "*" : without_routers(wanted_headers);
   return fmt::format(
       "HTTP/1.1 204 No Content\r\n{}"
       "Access-Control-Allow-Methods: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"
       "Access-Control-Allow-Headers: {}\r\nAccess-Control-Max-Age: 7200\r\n"
       "Vary: Access-Control-Request-Headers\r\n{}\r\n",
-      kCorsFields, wanted_headers.empty() ? "*" : wanted_headers,
-      closes ? "Connection: close\r\n" : "");
+      kCorsFields, allowed, closes ? "Connection: close\r\n" : "");
 }
 
 std::string render_refusal(const Refusal& refusal, const RefusalContext& context) {
   constexpr std::string_view kJson = "application/json";
+  if (refusal.is_envds && !context.is_browser)
+    return render_answer(refusal.status, kJson, control_body(refusal), context);
   switch (context.dialect) {
     case Dialect::router:
       return render_answer(refusal.status, kJson, router_body(refusal, context), context);

@@ -89,8 +89,12 @@ bool is_secret(const FieldView& field, const RequestContext& context) {
     return context.target->port != kEnvdPort && !route.envd_token.empty() &&
            field.value == route.envd_token && context.target->port != 49999;
   }
+  if (field.name.size() == 13 && equal_ignoring_case(field.name, "Authorization")) {
+    constexpr std::string_view kBearer = "Bearer e2b_";
+    if (context.target->dialect == Dialect::router) return true;
+    return equal_ignoring_case(field.value.substr(0, kBearer.size()), kBearer);
+  }
   if (context.target->dialect == Dialect::router) {
-    if (equal_ignoring_case(field.name, "Authorization")) return true;
     if (context.is_upgrade && equal_ignoring_case(field.name, "Origin")) return true;
   }
   return false;

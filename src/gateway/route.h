@@ -34,6 +34,7 @@ struct Route {
                              // connections are this one's
   model::Key key;
   std::string uid;
+  std::string created;        // when, as the server wrote it
   std::uint64_t version = 0;  // resourceVersion
   bool is_e2b = false;
   bool is_spare = false;  // made for E2B and ready, and nobody's yet

@@ -73,6 +73,7 @@ class Session final : public EndpointOwner, public std::enable_shared_from_this<
   void decide_again();
   void decide_route(const http::HeadView& head, const Target& target);
   RoutePtr find_route(const Target& target);
+  void decide_signed(const http::HeadView& head, const Target& target);
   void find_signer(const http::HeadView& head, const Target& target);
   void hold(Wait wait, Duration patience);
   void go(const http::HeadView& head, const Target& target);
@@ -87,6 +88,8 @@ class Session final : public EndpointOwner, public std::enable_shared_from_this<
   // --- session_control.cc: the control plane.
   void answer_cors_question(const http::HeadView& head);
   void begin_question(const http::HeadView& head, const Target& target);
+  bool is_known(const http::HeadView& head) const;
+  bool count_kept();
   void collect();
   void read_body();
   void ask();
@@ -146,6 +149,7 @@ class Session final : public EndpointOwner, public std::enable_shared_from_this<
   int minor_ = 1;
   Dialect dialect_ = Dialect::control;
   std::string id_;      // that was asked for
+  std::string signer_;  // of a signed link: whose token made it, once that is known
   std::string prefix_;  // Target::prefix
   unsigned interims_ = 0;
   bool is_idempotent_ = false;
@@ -161,7 +165,8 @@ class Session final : public EndpointOwner, public std::enable_shared_from_this<
   bool is_up_dead_ = false;  // the sandbox takes no more
   bool up_ended_ = false;    // of a tunnel
   bool down_ended_ = false;
-  bool is_idle_ = false;  // in which of them place_ is
+  bool is_idle_ = false;        // in which of them place_ is
+  std::size_t kept_bytes_ = 0;  // of the question, as they are counted for all
 };
 
 }  // namespace hearth::gateway

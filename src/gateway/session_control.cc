@@ -44,14 +44,35 @@ void Session::begin_question(const http::HeadView& head, const Target& target) {
     refuse(kTooLongBody);
     return;
   }
+  if (!up_.is_framed() && !is_known(head)) {
+    // What strangers send is not kept. They are told what they would be told without.
+    keeps_alive_ = false;
+    ask();
+    return;
+  }
   phase_ = Phase::asking;
   set_deadline(lane_.limits().control_body_time);
+}
+
+bool Session::is_known(const http::HeadView& head) const {
+  const AccessRules& rules = lane_.shared().rules;
+  return !rules.key_owner || !rules.key_owner(head.value("X-API-Key")).ns.empty();
+}
+
+// False: more is kept already than there is room for.
+bool Session::count_kept() {
+  Shared& shared = lane_.shared();
+  const std::size_t now = question_->body_bytes();
+  const std::size_t more = now - std::exchange(kept_bytes_, now);
+  return shared.control_bytes.fetch_add(more) + more <= lane_.limits().control_bytes;
 }
 
 void Session::collect() {
   while (phase_ == Phase::asking) {
     account_.moved(question_->take_body(up_), 0);
-    if (question_->body_bytes() > lane_.limits().control_body) {
+    if (!count_kept()) {
+      refuse(kBusy);
+    } else if (question_->body_bytes() > lane_.limits().control_body) {
       refuse(kTooLongBody);
     } else if (question_->is_whole()) {
       ask();
@@ -127,6 +148,7 @@ void Session::end_question() {
   if (!question_) return;
   question_.reset();
   lane_.shared().control_requests.fetch_sub(1);
+  lane_.shared().control_bytes.fetch_sub(std::exchange(kept_bytes_, 0));
 }
 
 }  // namespace hearth::gateway

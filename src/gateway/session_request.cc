@@ -25,6 +25,11 @@ std::string_view canonical(std::string_view method) {
   return at != kMethods.end() ? *at : std::string_view("other");
 }
 
+// Of a browser, whether a page may ask.
+bool is_cors_question(const http::HeadView& head) {
+  return head.method == "OPTIONS" && head.find("Access-Control-Request-Method") != nullptr;
+}
+
 bool is_local(std::string_view peer) {
   return peer.starts_with("127.") || peer == "::1" || peer.empty();
 }
@@ -37,6 +42,7 @@ void Session::begin_request() {
   http::HeadView& head = lane_.head();
   dialect_ = Dialect::control;
   id_.clear();
+  signer_.clear();
   port_ = 0;
   status_ = 0;
   attempt_ = 0;
@@ -96,7 +102,7 @@ void Session::decide(const http::HeadView& head, const Target& target) {
     case Dialect::control:
       route_.reset();
       account_.clear_space();
-      if (head.method == "OPTIONS" && head.find("Access-Control-Request-Method") != nullptr) {
+      if (is_cors_question(head)) {
         answer_cors_question(head);
       } else if (!lane_.shared().options.control) {
         refuse(kNoControl);
@@ -105,7 +111,12 @@ void Session::decide(const http::HeadView& head, const Target& target) {
       }
       return;
     case Dialect::signature:
-      find_signer(head, target);
+      if (is_cors_question(head)) {
+        route_.reset();
+        answer_cors_question(head);
+      } else {
+        decide_signed(head, target);
+      }
       return;
     case Dialect::e2b:
     case Dialect::router:
@@ -216,29 +227,42 @@ void Session::hold(Wait wait, Duration patience) {
   lane_.loop().after(is_late ? Duration(0) : patience, again);
 }
 
+// It is looked for once: who waits for its sandbox to wake knows whose it is.
+void Session::decide_signed(const http::HeadView& head, const Target& target) {
+  if (signer_.empty()) {
+    find_signer(head, target);
+    return;
+  }
+  id_ = signer_;
+  route_ = lane_.shared().table->find_e2b(signer_);
+  if (!route_) {
+    refuse(kNotFound);
+    return;
+  }
+  account_.set_space(route_->key.ns);
+  decide_route(head, target);
+}
+
 void Session::find_signer(const http::HeadView& head, const Target& target) {
+  route_.reset();  // of the request before
+  auto signature = Signature::find(head.method, target.query);
+  if (!signature) {
+    refuse(kBadSignature);
+    return;
+  }
   const auto work = [session = weak_from_this(), &lane = lane_, ticket = ++ticket_,
-                     method = std::string(head.method), query = std::string(target.query)] {
-    RoutePtr found;
-    try {
-      found = lane.shared().table->find_signer(method, query);
-    } catch (const std::exception&) {
-      // A query that does not decode is nobody's.
-    }
+                     signature = *std::move(signature)] {
+    RoutePtr found = lane.shared().table->find_signer(signature);
     lane.post([session, ticket, found = std::move(found)] {
       const auto self = session.lock();
       if (!self || self->phase_ != Phase::held || self->ticket_ != ticket) return;
-      self->lane_.release(*self);
-      if (!found) {
-        self->refuse(kNotFound);
+      if (found) {
+        self->signer_ = found->key.name;
+        self->wait_ = Wait::none;
+        self->decide_again();
       } else {
-        self->route_ = found;
-        self->id_ = found->key.name;
-        self->account_.set_space(found->key.ns);
-        http::HeadView& again = self->lane_.head();
-        static_cast<void>(http::parse_request_head(self->up_.bytes().substr(0, self->head_size_),
-                                                   kHeadBytes, again));
-        self->decide_route(again, find_target(again));
+        self->lane_.release(*self);
+        self->refuse(kBadSignature);
       }
       self->advance();
     });

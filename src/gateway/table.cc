@@ -1,11 +1,8 @@
 #include "gateway/table.h"
 
 #include <algorithm>
-#include <array>
+#include <utility>
 
-#include <openssl/sha.h>
-
-#include "base/base64.h"
 #include "base/log.h"
 #include "http/head.h"
 #include "http/target.h"
@@ -20,8 +17,6 @@ namespace {
 // How many sandboxes that went are remembered: news of them is late by seconds, not by thousands.
 constexpr std::size_t kGraves = 4096;
 
-// More are not looked at; nobody has as many.
-constexpr std::size_t kMostHttpsPorts = 64;
 constexpr std::size_t kMostHostBytes = 255;
 
 std::uint64_t version_of(const model::Json& sandbox) {
@@ -49,7 +44,7 @@ Access access_of(const model::Json& sandbox, bool has_front) {
 
 std::vector<std::uint16_t> read_ports(std::string_view list) {
   std::vector<std::uint16_t> ports;
-  while (!list.empty() && ports.size() < kMostHttpsPorts) {
+  while (!list.empty() && ports.size() < model::kMostHttpsPorts) {
     const auto comma = std::min(list.find(','), list.size());
     const auto port = http::parse_number(list.substr(0, comma));
     if (port && *port > 0 && *port < 65536) ports.push_back(static_cast<std::uint16_t>(*port));
@@ -93,22 +88,12 @@ std::vector<std::string> pod_ips_of(const model::Json& sandbox) {
   return ips;
 }
 
-std::string parameter(std::string_view query, std::string_view name) {
-  return http::find_query_parameter(query, name).value_or("");
-}
-
-std::string sign(const std::string& before, const std::string& token, const std::string& after) {
-  const std::string text = before + token + after;
-  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
-  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
-  return {reinterpret_cast<const char*>(digest.data()), digest.size()};
-}
-
 }  // namespace
 
 void read_route(const model::Json& sandbox, Route& route) {
   route.key = model::key_of(sandbox);
   route.uid = model::uid_of(sandbox);
+  route.created = model::text_at(sandbox, {"metadata", "creationTimestamp"});
   route.version = version_of(sandbox);
   const bool has_front = !model::label_of(sandbox, model::kFrontLabel).empty();
   route.is_e2b = model::label_of(sandbox, model::kFrontLabel) == "e2b";
@@ -141,7 +126,9 @@ void Table::bury(Grave grave) {
   graves_.pop_front();
 }
 
-// A sandbox of another namespace that bears the same id must not be able to take its place.
+// A sandbox of another namespace that bears the same id must not be able to take its place, in
+// whatever order the two are heard of: whoever is older has it. That is the server's word, in whole
+// seconds; ids are random, so that nobody can be there before somebody whose id he has learnt.
 void Table::put_id(const RoutePtr& next) {
   const auto at = by_id_.find(next->key.name);
   if (at == by_id_.end()) {
@@ -153,8 +140,10 @@ void Table::put_id(const RoutePtr& next) {
       by_id_.erase(at);
     }
   } else if (next->is_e2b) {
+    const bool is_older = next->created < at->second->created;
+    const RoutePtr ignored = is_older ? std::exchange(at->second, next) : next;
     log::warning("two sandboxes with one id",
-                 {{"kept", at->second->key.text()}, {"ignored", next->key.text()}});
+                 {{"kept", at->second->key.text()}, {"ignored", ignored->key.text()}});
   }
 }
 
@@ -242,19 +231,7 @@ RoutePtr Table::find(std::string_view ns, std::string_view name) const {
   return at == by_key_.end() ? nullptr : at->second;
 }
 
-RoutePtr Table::find_signer(std::string_view method, std::string_view query) const {
-  constexpr std::string_view kVersion = "v1_";
-  const std::string signature = parameter(query, "signature");
-  if (!signature.starts_with(kVersion)) return nullptr;
-  const auto digest = base64_decode(std::string_view(signature).substr(kVersion.size()));
-  if (!digest || digest->size() != SHA256_DIGEST_LENGTH) return nullptr;
-
-  const std::string_view operation = method == "GET" || method == "HEAD" ? "read" : "write";
-  const std::string before =
-      fmt::format("{}:{}:{}:", parameter(query, "path"), operation, parameter(query, "username"));
-  std::string after = parameter(query, "signature_expiration");
-  if (!after.empty()) after.insert(0, 1, ':');
-
+RoutePtr Table::find_signer(const Signature& signature) const {
   std::vector<RoutePtr> all;
   {
     const std::lock_guard lock(mutex_);
@@ -263,7 +240,7 @@ RoutePtr Table::find_signer(std::string_view method, std::string_view query) con
   }
   for (const RoutePtr& route : all) {
     if (route->envd_token.empty()) continue;
-    if (http::equal_constant_time(sign(before, route->envd_token, after), *digest)) return route;
+    if (signature.is_of(route->envd_token)) return route;
   }
   return nullptr;
 }

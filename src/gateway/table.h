@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gateway/route.h"
+#include "gateway/signature.h"
 #include "model/json.h"
 
 namespace hearth::metrics {
@@ -46,7 +47,7 @@ class Table {
   // again: nobody has to wait for the watch to bring it.
   bool is_gone(std::string_view id) const;
   // Whose token made this signature; null for nobody's. Milliseconds with thousands of sandboxes.
-  RoutePtr find_signer(std::string_view method, std::string_view query) const;
+  RoutePtr find_signer(const Signature& signature) const;
   std::size_t size() const;
 
  private:

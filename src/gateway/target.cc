@@ -9,6 +9,7 @@
 
 #include "base/id.h"
 #include "base/ip_text.h"
+#include "gateway/signature.h"
 #include "http/target.h"
 
 namespace hearth::gateway {
@@ -160,23 +161,24 @@ bool read_path(Target& target) {
   return true;
 }
 
-bool has_parameter(std::string_view query, std::string_view name) {
-  while (!query.empty()) {
-    const std::string_view pair = query.substr(0, query.find('&'));
-    if (pair.substr(0, pair.find('=')) == name) return true;
-    query.remove_prefix(std::min(pair.size() + 1, query.size()));
-  }
-  return false;
+// Some clients of E2B name a sandbox in calls about it, too, as they do for its envd. That has no
+// such paths, and who asks it shows no key.
+bool is_about_sandbox(const HeadView& head, std::string_view path) {
+  constexpr std::array<std::string_view, 2> kPaths = {"/sandboxes/", "/v2/sandboxes/"};
+  return head.find("X-API-Key") != nullptr &&
+         std::ranges::any_of(kPaths, [&](auto prefix) { return path.starts_with(prefix); }) &&
+         read_port(head.value("E2b-Sandbox-Port")) == kEnvdPort;
 }
 
 void find_by_content(const HeadView& head, Target& target) {
   if (const auto* id = head.find("E2b-Sandbox-Id")) {
+    if (is_about_sandbox(head, target.path)) return;
     read_e2b_headers(head, id->value, target);
   } else if (is_router(head)) {
     read_router_headers(head, target);
   } else if (read_host(target.host, target) || read_path(target)) {
     return;
-  } else if (target.path == "/files" && has_parameter(target.query, "signature")) {
+  } else if (target.path == "/files" && has_signature(target.query)) {
     target.dialect = Dialect::signature;
     target.port = kEnvdPort;
   } else if (target.path == "/healthz" && (head.method == "GET" || head.method == "HEAD")) {

@@ -25,8 +25,8 @@ inline constexpr const char* kNothing = "/nothing";  // an empty folder
 // Nobody inside may look into these, whoever he is.
 inline constexpr const char* kClosedFolder = "/closed";
 inline constexpr const char* kClosedFile = "/closed-file";
-inline constexpr const char* kStage = "/stage";      // an empty folder to build on
-inline constexpr const char* kQueues = "/queues";    // message queues, if they are to be shared
+inline constexpr const char* kStage = "/stage";    // an empty folder to build on
+inline constexpr const char* kQueues = "/queues";  // message queues, if they are to be shared
 
 // For the nursery: makes that root folder, in a mount namespace of its own, and enters it; what
 // was the root is let go of. Reaps a child. Leaves nothing behind when the process ends. If

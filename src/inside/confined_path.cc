@@ -117,7 +117,8 @@ ConfinedRoot::ConfinedRoot(const std::string& path, const guest::User& owner) {
   if (!root_) throw_errno("open the folder '{}'", path);
   const auto asked = split(path);
   spellings_.push_back(asked.empty() ? "/" : "/" + join(asked, asked.size()));
-  if (std::string real = real_path_of(path, root_.get()); !real.empty() && real != spellings_.front())
+  if (std::string real = real_path_of(path, root_.get());
+      !real.empty() && real != spellings_.front())
     spellings_.push_back(std::move(real));
 }
 

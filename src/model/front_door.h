@@ -1,6 +1,7 @@
 // Words on objects that front doors (E2B, the gateway), controllers and the node agent share.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 namespace hearth::model {
@@ -44,6 +45,7 @@ inline constexpr std::string_view kTrafficAnnotation = "hearth.dev/traffic";
 inline constexpr std::string_view kMaskHostAnnotation = "hearth.dev/mask-request-host";
 // Ports that are spoken to with TLS: "8443,9443".
 inline constexpr std::string_view kHttpsPortsAnnotation = "hearth.dev/https-ports";
+inline constexpr std::size_t kMostHttpsPorts = 128;  // more are not looked at
 
 // --- Egress: a JSON object {"allow": [CIDR...], "deny": [CIDR...]}, on a Sandbox and its pod.
 // Allow wins over deny; neither gets through the walls (network/policy.h).

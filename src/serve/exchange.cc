@@ -133,6 +133,24 @@ void Exchange::send_file(int fd, std::uint64_t offset, std::uint64_t size) {
   if (request_.method != "HEAD") wire_.send_file(fd, offset, size);
 }
 
+bool Exchange::drain() {
+  wire_.hurry();
+  std::size_t drained = 0;
+  try {
+    for (std::string_view piece = read_piece(); !piece.empty(); piece = read_piece()) {
+      drained += piece.size();
+      if (drained <= kMostDrained) continue;
+      abandon();
+      return false;
+    }
+  } catch (const Error& error) {
+    if (error.code() != Code::timeout) throw;
+    abandon();
+    return false;
+  }
+  return true;
+}
+
 void Exchange::end() {
   HEARTH_ASSERT(begun_ && !ended_ && left_.value_or(0) == 0);
   if (chunked_ && request_.method != "HEAD") wire_.write({"0\r\n\r\n"});
@@ -147,12 +165,7 @@ bool Exchange::finish() {
   if (!ended_ || !keep_alive_) return false;
   // A peer that still waits to be told to go on will not send its body.
   if (expects_continue_ && !decoder_.is_done()) return false;
-  std::size_t drained = 0;
-  for (std::string_view piece = read_piece(); !piece.empty(); piece = read_piece()) {
-    drained += piece.size();
-    if (drained > kMostDrained) return false;
-  }
-  return true;
+  return drain();
 }
 
 }  // namespace hearth::serve

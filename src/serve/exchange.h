@@ -41,6 +41,10 @@ class Exchange {
   // The rest of the body. Throws Error(exhausted) if it is more than `most`.
   std::string read_body(std::size_t most);
 
+  // Reads what nobody wants, so that a client that sends first and listens later hears the answer:
+  // a little, and for a moment. What is left then ends with the connection: false.
+  bool drain();
+
   // Whether the peer holds its body back until somebody reads it (Expect: 100-continue).
   bool is_body_held_back() const { return expects_continue_; }
 

@@ -320,6 +320,14 @@ TEST_F(Serve, LosesPatienceWithASlowHead) {
   EXPECT_TRUE(client.is_closed());
 }
 
+TEST_F(Serve, LosesPatienceWithABodyThatNobodyWants) {
+  TestClient client = start([](Exchange& exchange) { exchange.respond({.status = 204}); },
+                            {.patience = {.drain = 20ms}});
+  client.send("GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\nsome");
+  EXPECT_EQ(client.receive(false).status, 204U);
+  EXPECT_TRUE(client.is_closed());
+}
+
 TEST_F(Serve, EndsWithItsConnections) {
   TestClient client = start([](Exchange& exchange) { exchange.read_body(100); });
   client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n");

@@ -62,6 +62,7 @@ bool Wire::receive(std::size_t room, Deadline deadline) {
 }
 
 std::optional<http::Head> Wire::read_head() {
+  hurried_ = Deadline::never();
   http::HeadScanner scanner;
   const Deadline deadline = Deadline::after(patience_.head);
   while (true) {
@@ -85,7 +86,7 @@ std::optional<http::Head> Wire::read_head() {
 }
 
 bool Wire::fill(std::size_t room) {
-  return receive(room, Deadline::after(patience_.read));
+  return receive(room, hurried_.is_never() ? Deadline::after(patience_.read) : hurried_);
 }
 
 void Wire::rest() {

@@ -21,6 +21,7 @@ namespace hearth::serve {
 struct Patience {
   Duration head = std::chrono::seconds(10);   // for a head, from its first byte on
   Duration read = std::chrono::minutes(5);    // for the next bytes of a body
+  Duration drain = std::chrono::seconds(2);   // for all of a body that nobody wants
   Duration write = std::chrono::hours(1);     // until a peer takes something: streams are slow
   Duration idle = std::chrono::seconds(640);  // between requests; longer than any client's
 };
@@ -50,6 +51,8 @@ class Wire {
   void use(std::size_t count) { begin_ += count; }
   // Waits for more, at most `room` bytes of it. False when the peer will send none.
   bool fill(std::size_t room);
+  // What comes until the next head is for nobody: there is little time for it.
+  void hurry() { hurried_ = Deadline::after(patience_.drain); }
   // Gives memory back, between requests.
   void rest();
 
@@ -78,6 +81,7 @@ class Wire {
   std::size_t begin_ = 0;
   std::string held_;
   bool holds_back_ = false;
+  Deadline hurried_ = Deadline::never();
 };
 
 }  // namespace hearth::serve
