@@ -110,7 +110,7 @@ describe('inside', () => {
     const answer = await fetch(await box.downloadUrl('signed file', { useSignatureExpiration: 60_000 }))
     assert.equal(await answer.text(), 'content')
     const wrong = (await box.downloadUrl('signed file')).replace('signature=v1_', 'signature=v1_A')
-    assert.equal((await fetch(wrong)).status, 502) // nobody's: it finds no sandbox
+    assert.equal((await fetch(wrong)).status, 401) // that nobody made
     const form = new FormData()
     form.append('file', new Blob(['uploaded']), 'up')
     assert.equal((await fetch(await box.uploadUrl('up'), { method: 'POST', body: form })).status, 200)
