@@ -139,6 +139,9 @@ Channel::Arrival Channel::receive_packet(Message& message, bool wait) {
   if (got < 0) throw_errno("receive a message");
 
   message.fds = take_fds(header);
+  // What came whole, but for files that this process has no number left for.
+  if ((header.msg_flags & MSG_CTRUNC) != 0 && message.fds.size() <= kMaxMessageFds)
+    throw_errno_text(EMFILE, "receive the files of a message");
   if ((header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0)
     fail(Code::invalid, "message was cut off");
   if (packet[0] == kInline) {

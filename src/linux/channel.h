@@ -43,7 +43,8 @@ class Channel {
   // For event loops: false when the other end reads too slowly and its buffer is full.
   bool try_send(std::string_view bytes, std::span<const int> fds = {});
 
-  // The next message; nothing when the other end hung up. Throws Error: timeout, invalid.
+  // The next message; nothing when the other end hung up. Throws Error: timeout, invalid,
+  // exhausted (this process may have no more files open than it has).
   std::optional<Message> receive(Deadline deadline = Deadline::never());
 
   enum class Arrival { message, nothing_yet, hung_up };
