@@ -99,6 +99,12 @@ void leave_pool(const Json& sandbox, Json& patch) {
     model::make_object_at(pod, {"annotations"})[model::kSafeToEvictAnnotation] = nullptr;
 }
 
+void put_container(const Core& core, const Json& sandbox, Json& patch) {
+  const std::string container = container_now(core, sandbox);
+  if (!container.empty())
+    model::make_object_at(patch, {"metadata", "annotations"})[kContainerAnnotation] = container;
+}
+
 void name_environment(Json& patch, std::string_view id, const Texts& environment) {
   if (environment.empty()) return;
   model::make_object_at(patch, {"metadata", "annotations"})[kEnvironmentAnnotation] =
@@ -141,6 +147,7 @@ Object adopt(Core& core, const Birth& birth, Census::Place& place, pool::Hold ho
   Json patch = birth.marks;
   put_times(birth, core.now(), core.now(), patch);
   leave_pool(*member, patch);
+  put_container(core, *member, patch);
   name_environment(patch, model::name_of(*member), birth.environment);
   const client::PatchOptions options{.is_checked = is_checked(*member, patch),
                                      .news_can_wait = true};
@@ -217,6 +224,7 @@ Object give_cold(Core& core, const Birth& birth, Census::Place& place) {
   complete(core, *ready, birth, core.options.start_patience);
   Json times = JsonObject();
   put_times(birth, core.now(), core.now(), times);
+  put_container(core, *ready, times);
   const Object begun = std::make_shared<const Json>(core.patch_sandbox(*ready, std::move(times)));
   undo.release();
   return begun;

@@ -1,6 +1,7 @@
 #include "e2b/keeper.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "base/log.h"
@@ -28,6 +29,23 @@ constexpr Duration kLookAgain = std::chrono::milliseconds(20);
 constexpr unsigned kWorkers = 8;
 // A new sandbox needs nothing of us: those who are being made go first.
 constexpr Duration kPatience = std::chrono::milliseconds(100);
+
+// What is neither on its way somewhere nor away.
+bool is_kept(const Json& sandbox) {
+  const State state = state_of(sandbox);
+  return state == State::running || state == State::paused;
+}
+
+// Does what is meant for the version that was seen.
+reconcile::Next if_unchanged(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const model::StatusError& error) {
+    if (error.status().code != 409) throw;
+    return kLookAgain;
+  }
+  return reconcile::kWhenChanged;
+}
 
 bool is_ours(const Json& sandbox) {
   return model::label_of(sandbox, model::kFrontLabel) == kFront;
@@ -86,11 +104,13 @@ reconcile::Next Keeper::reconcile(const model::Key& key) {
     clear_up(key);
     return reconcile::kWhenChanged;
   }
-  if (state_of(*seen) != State::running) return reconcile::kWhenChanged;
+  if (!is_kept(*seen)) return reconcile::kWhenChanged;
   if (core_.turns.is_taken(key)) return kAfterOthers;
   const auto turn = core_.turns.take(key);
   const Object sandbox = core_.sandboxes.find(key.ns, key.name);
-  if (!sandbox || state_of(*sandbox) != State::running) return reconcile::kWhenChanged;
+  if (!sandbox || !is_kept(*sandbox)) return reconcile::kWhenChanged;
+  if (has_lost_its_state(core_, *sandbox)) return end_lost(*sandbox);
+  if (state_of(*sandbox) != State::running) return reconcile::kWhenChanged;
   const auto end = end_at(*sandbox);
   // First: whom nobody can reach any more comes to his end all the same.
   if (end && *end <= core_.now()) return end_its_time(*sandbox);
@@ -119,8 +139,8 @@ void Keeper::end_now(const Json& sandbox) {
 void Keeper::pause_now(const Json& sandbox) {
   const bool is_files = model::annotation_of(sandbox, kTimeoutPauseAnnotation) == "files";
   try {
-    pause(core_, sandbox, is_files ? Keeps::files : Keeps::memory,
-          model::resource_version_of(sandbox));
+    if (is_files && pause_files(sandbox)) return;
+    pause(core_, sandbox, Keeps::memory, model::resource_version_of(sandbox));
   } catch (const Refusal& refusal) {
     // Where it cannot be paused, today or ever, it would run for good.
     if (refusal.status() != 501) throw;
@@ -130,17 +150,37 @@ void Keeper::pause_now(const Json& sandbox) {
   }
 }
 
-reconcile::Next Keeper::end_its_time(const Json& sandbox) {
+// False: they cannot be kept as they are, however often one tries. Its time is over all the same.
+bool Keeper::pause_files(const Json& sandbox) {
   try {
+    pause(core_, sandbox, Keeps::files, model::resource_version_of(sandbox));
+    return true;
+  } catch (const model::StatusError&) {
+    throw;
+  } catch (const Error& error) {
+    if (error.code() != Code::invalid) throw;
+    log::warning("a sandbox's files cannot be kept alone: it is paused with its memory",
+                 {{"sandbox", model::key_of(sandbox).text()}, {"why", error.what()}});
+    return false;
+  }
+}
+
+// It would go on as if nothing were wrong, with none of its files: an engine that was told to end
+// everything has done so, a machine that was switched off too.
+reconcile::Next Keeper::end_lost(const Json& sandbox) {
+  log::warning("a sandbox whose container is gone ends",
+               {{"sandbox", model::key_of(sandbox).text()},
+                {"had", model::annotation_of(sandbox, kContainerAnnotation)}});
+  return if_unchanged([&] { end_now(sandbox); });
+}
+
+reconcile::Next Keeper::end_its_time(const Json& sandbox) {
+  return if_unchanged([&] {
     if (pauses_at_end(sandbox))
       pause_now(sandbox);
     else
       end_now(sandbox);
-  } catch (const model::StatusError& error) {
-    if (error.status().code != 409) throw;
-    return kLookAgain;
-  }
-  return reconcile::kWhenChanged;
+  });
 }
 
 }  // namespace hearth::e2b

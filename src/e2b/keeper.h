@@ -31,7 +31,9 @@ class Keeper final : public reconcile::Reconciler {
   void saw_deleted(const Json& sandbox);
   void clear_up(const model::Key& key);
   reconcile::Next end_its_time(const Json& sandbox);
+  reconcile::Next end_lost(const Json& sandbox);
   void pause_now(const Json& sandbox);
+  bool pause_files(const Json& sandbox);
   void end_now(const Json& sandbox);
   void keep_outfit(const Json& sandbox);
 

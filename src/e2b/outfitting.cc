@@ -24,6 +24,13 @@ namespace {
 
 constexpr std::string_view kSecretKey = "environment";
 
+// One that stands still gets no other in its place until it goes on.
+bool has_ended(const Object& pod, std::string_view container) {
+  if (!pod || container_of(*pod) != container) return false;
+  const Json* status = model::find_container_status(*pod, model::first_container_of(*pod));
+  return model::find(*status, {"state", "running"}) == nullptr;
+}
+
 bool is_ready(const Json& sandbox) {
   return state_of(sandbox) == State::running && model::is_condition_true(sandbox, "Ready");
 }
@@ -121,6 +128,22 @@ pool::Outfit outfit_of(const Core& core, const Json& sandbox, const Texts& envir
 std::string_view container_of(const Json& pod) {
   const Json* status = model::find_container_status(pod, model::first_container_of(pod));
   return status == nullptr ? std::string_view() : model::text_at(*status, {"containerID"});
+}
+
+std::string container_now(const Core& core, const Json& sandbox) {
+  const auto dressed = core.dressed.find(
+      {std::string(model::namespace_of(sandbox)), std::string(controllers::pod_name_of(sandbox))});
+  if (dressed && dressed->sandbox_uid == model::uid_of(sandbox)) return dressed->container;
+  const Object pod = core.find_pod(sandbox);
+  return pod && !model::is_deleting(*pod) ? std::string(container_of(*pod)) : std::string();
+}
+
+bool has_lost_its_state(const Core& core, const Json& sandbox) {
+  const std::string_view had = model::annotation_of(sandbox, kContainerAnnotation);
+  if (had.empty()) return false;
+  const std::string now = container_now(core, sandbox);
+  if (now.empty()) return false;
+  return now != had || has_ended(core.find_pod(sandbox), had);
 }
 
 Object wait_for_pod(Core& core, const Json& sandbox, Duration patience) {

@@ -41,5 +41,9 @@ bool find_dressed(Core& core, const Json& sandbox, const Texts& environment);
 void outfit_pod(Core& core, const Json& sandbox, const Json& pod, const Texts& environment);
 // The id of the pod's first container; empty while there is none.
 std::string_view container_of(const Json& pod);
+// Of the sandbox's own pod, as the cache has it; empty where there is none.
+std::string container_now(const Core& core, const Json& sandbox);
+// Whether that is another one than the sandbox had: whatever was in it is gone.
+bool has_lost_its_state(const Core& core, const Json& sandbox);
 
 }  // namespace hearth::e2b

@@ -117,7 +117,9 @@ void put_away(Core& core, const Json& sandbox, std::string_view version = {}) {
   images.push_back(image);
   Json patch =
       annotated(kImagesAnnotation, Json(fmt::format("{}", fmt::join(images, ",")).c_str()));
-  model::make_object_at(patch, {"metadata", "annotations"})[model::kPauseAnnotation] = nullptr;
+  JsonObject& annotations = model::make_object_at(patch, {"metadata", "annotations"});
+  annotations[model::kPauseAnnotation] = nullptr;
+  annotations[kContainerAnnotation] = nullptr;  // the next one begins with the image
   if (state_of(sandbox) != State::paused) put_paused(core, patch);
   JsonObject& spec = model::make_object_at(patch, {"spec"});
   spec["operatingMode"] = "Suspended";
@@ -178,10 +180,17 @@ Json resume(Core& core, const Json& sandbox, std::int64_t seconds, Keeps keeps) 
   OnFailure undo([&] { core.patch_sandbox(*paused, paused_again(*paused)); });
   core.patch_sandbox(*paused, resume_patch(core, *paused, seconds));
   const Object running = wait_until_ready(core, *paused, core.options.start_patience);
+  if (has_lost_its_state(core, *running)) {
+    undo.release();
+    kill(core, *running);
+    refuse_unknown_sandbox(model::name_of(sandbox));
+  }
   const Object pod = wait_for_pod(core, *running, core.options.start_patience);
   if (!core.outfitted.has(model::key_of(*running), container_of(*pod)))
     outfit_pod(core, *running, *pod, read_environment(core, *running));
-  Json begun = set_end(core, *running, core.now() + std::chrono::seconds(seconds));
+  Json patch = annotated(kContainerAnnotation, Json(container_of(*pod)));
+  put_end(patch, core.now() + std::chrono::seconds(seconds), !pauses_at_end(*running));
+  Json begun = core.patch_sandbox(*running, std::move(patch));
   undo.release();
   return begun;
 }

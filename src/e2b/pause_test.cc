@@ -319,14 +319,37 @@ TEST_F(E2bPauses, WakeWhenSomebodyKnocks) {
   EXPECT_EQ(post(id, "connect", R"({"timeout":60})"), 201U) << last.message();
 }
 
-TEST_F(E2bPauses, AContainerThatBeganAnewGetsItsOutfitAgain) {
-  const std::string id = world.create(R"({"templateID":"base","envVars":{"A":"1"}})");
-  ASSERT_EQ(world.reach.outfits(id).size(), 1U);
-  world.node.restart_container("default", id);
-  ASSERT_TRUE(eventually([&] { return world.reach.outfits(id).size() == 2; }));
-  const auto outfits = world.reach.outfits(id);
-  EXPECT_EQ(outfits[0].environment, outfits[1].environment);
-  EXPECT_EQ(outfits[0].token, outfits[1].token);
+// Of its files and processes nothing is left: it is no sandbox that anybody had.
+TEST_F(E2bPauses, AContainerThatBeganAnewIsTheEnd) {
+  const std::string cold = world.create();
+  const std::string warm_member = world.add_member();
+  const std::string warm = world.create();
+  ASSERT_EQ(warm, warm_member);
+  const std::string paused = world.create();
+  ASSERT_EQ(post(paused, "pause"), 204U);
+  const std::string resumed = world.create();
+  ASSERT_EQ(post(resumed, "pause", R"({"memory":false})"), 204U);
+  ASSERT_EQ(post(resumed, "connect", R"({"timeout":60})"), 201U) << last.message();
+  const std::string other = world.create();
+  for (const std::string& id : {cold, warm, paused, resumed}) {
+    EXPECT_EQ(state(id), id == paused ? "paused" : "running");
+    world.node.restart_container("default", id);
+    if (id == paused) {
+      // Whoever is faster than its keeper.
+      EXPECT_EQ(post(id, "connect", R"({"timeout":60})"), 404U) << last.message();
+    }
+    EXPECT_TRUE(eventually([&] { return !world.exists(id); })) << id;
+  }
+  EXPECT_EQ(state(other), "running");
+}
+
+TEST_F(E2bPauses, FilesThatCannotBeKeptAloneAreKeptWithItsMemory) {
+  const std::string id = world.create(
+      R"({"templateID":"base","timeout":60,"autoPause":true,"autoPauseMemory":false})");
+  world.reach.fail("commit", Code::invalid);
+  EXPECT_EQ(post(id, "timeout", R"({"timeout":0})"), 204U);
+  EXPECT_TRUE(eventually([&] { return state(id) == "paused"; }));
+  EXPECT_EQ(model::annotation_of(world.sandbox(id), model::kPauseAnnotation), "memory");
 }
 
 TEST_F(E2bPauses, AnotherEngineKnowsItAll) {

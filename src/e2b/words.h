@@ -16,6 +16,9 @@ inline constexpr std::string_view kTimeoutAnnotation = "hearth.dev/timeout";
 inline constexpr std::string_view kTimeoutPauseAnnotation = "hearth.dev/on-timeout-pause";
 // The Secret with the user's variables; absent: there are none.
 inline constexpr std::string_view kEnvironmentAnnotation = "hearth.dev/environment";
+// The container that its files and processes are in, as the pod's status names it. In another one
+// they are not. Absent: nobody knows yet.
+inline constexpr std::string_view kContainerAnnotation = "hearth.dev/container";
 // Images that pausing its files made, with commas: they go when it goes.
 inline constexpr std::string_view kImagesAnnotation = "hearth.dev/images";
 // NS/NAME of the SandboxTemplate that it was made of: what clients call it by is a bare name, which

@@ -424,6 +424,21 @@ class Restart(E2bCase):
         self.kill_all(self.mine)
         self.assertEqual(self.mine.inside(box, "GET", "/health").status, 502)
 
+    def test_what_ended_with_everything_does_not_come_back_empty(self):
+        running, paused, away = [self.mine.create(timeout=600) for _ in range(3)]
+        self.mine.run(away, "echo kept > note")
+        path = lambda box: f"/sandboxes/{box['sandboxID']}"
+        self.assertEqual(self.mine.ask("POST", path(paused) + "/pause").status, 204)
+        self.assertEqual(self.mine.ask("POST", path(away) + "/pause", {"memory": False}).status, 204)
+        self.restart(signal.SIGINT)
+        for box in (running, paused):
+            wait_until(lambda box=box: self.mine.ask("GET", path(box)).status == 404, what="its end")
+            self.assertEqual(self.mine.ask("POST", path(box) + "/connect", {"timeout": 60}).status, 404)
+            self.assertEqual(self.mine.inside(box, "GET", "/health").status, 502)
+        self.assertEqual(self.mine.ask("POST", path(away) + "/connect", {"timeout": 60}).status, 201)
+        self.assertEqual(self.mine.run(away, "cat note"), "kept\n")
+        self.kill_all(self.mine)
+
     def test_a_revoked_first_key_is_replaced(self):
         key = self.first_key()
         ours = next(entry["id"] for entry in json.loads(self.run_ok("key", "ls", "-o", "json")) if entry["key"].endswith(key[-4:]))
