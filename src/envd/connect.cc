@@ -148,6 +148,7 @@ std::optional<Envelope> EnvelopeReader::next() {
     throw RpcError(RpcCode::resource_exhausted,
                    fmt::format("a message of {} bytes; {} is the most", length, kMaxMessage));
   }
+  if (kept_ != nullptr) kept_->set(length);
   if (length > 0 && !read(envelope.payload, length))
     fail(Code::invalid, "the stream ends in the middle of a message");
   return envelope;

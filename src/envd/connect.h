@@ -70,7 +70,9 @@ std::string make_envelope(std::uint8_t flags, std::string_view payload);
 
 class EnvelopeReader {
  public:
-  explicit EnvelopeReader(serve::Source source) : source_(std::move(source)) {}
+  // `kept` counts the message that was read last, and must outlive the reader.
+  explicit EnvelopeReader(serve::Source source, serve::Share* kept = nullptr)
+      : source_(std::move(source)), kept_(kept) {}
 
   // The next message; nothing at the end. Throws Error(invalid), and RpcError for what is
   // compressed or too large.
@@ -80,6 +82,7 @@ class EnvelopeReader {
   bool read(std::string& into, std::size_t count);
 
   serve::Source source_;
+  serve::Share* kept_;
   std::string_view piece_;
 };
 

@@ -41,6 +41,25 @@ TEST(Envelopes, AreRefusedWhenTheyAreCutShortOrTooMuch) {
   }
 }
 
+TEST(Envelopes, CountForWhatIsKept) {
+  serve::Allowance allowance(std::size_t{1} << 20);
+  const std::string large = make_envelope(0, std::string(700 << 10, 'x'));
+  serve::Share kept(&allowance);
+  EnvelopeReader reader(in_pieces(large + make_envelope(0, "small"), 1 << 20), &kept);
+  EXPECT_TRUE(reader.next());
+  EXPECT_EQ(allowance.taken(), std::size_t{700} << 10);
+  {
+    serve::Share another(&allowance);
+    EnvelopeReader full(in_pieces(large, 1 << 20), &another);
+    EXPECT_THROW(full.next(), Error);
+    EnvelopeReader heard(in_pieces(make_envelope(0, "small"), 1 << 20), &another);
+    EXPECT_TRUE(heard.next());
+  }
+  EXPECT_EQ(allowance.taken(), std::size_t{700} << 10);
+  EXPECT_TRUE(reader.next());
+  EXPECT_EQ(allowance.taken(), 0U);
+}
+
 Call call_of(const http::Headers& headers) {
   Call call = find_call({{"Content-Type", "application/json"}}).value();
   read_call_head(headers, call);

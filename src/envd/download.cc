@@ -57,6 +57,8 @@ http::Response make_head(const std::string& path, const struct stat& status,
 // processor, and the kernel's own way of sending files.
 constexpr off_t kLarge = off_t{1} << 20;
 constexpr std::size_t kTrial = std::size_t{128} << 10;
+// Each is a processor's work that no limit of the sandbox's counts.
+constexpr std::size_t kMostCompressions = 4;
 
 bool would_shrink(int fd) {
   const std::string start = read_start(fd, kTrial);
@@ -147,11 +149,14 @@ void Service::get_file(serve::Exchange& exchange) {
     return exchange.respond(whole);
   }
   http::Response head = make_head(place.path, file.status, read_start(file.fd.get(), kSniffed));
-  if (*encoding == Encoding::gzip && file.status.st_size >= kLarge &&
-      takes_identity(request.headers) && !would_shrink(file.fd.get())) {
-    encoding = Encoding::identity;
+  if (*encoding == Encoding::gzip) {
+    const Seat seat(compressions_, kMostCompressions);
+    const bool can_choose = takes_identity(request.headers);
+    if (!seat && !can_choose) throw RestError(503, "too many downloads with gzip; try again");
+    const bool is_worth_it =
+        seat && (!can_choose || file.status.st_size < kLarge || would_shrink(file.fd.get()));
+    if (is_worth_it) return send_gzip(exchange, std::move(head), file.fd.get());
   }
-  if (*encoding == Encoding::gzip) return send_gzip(exchange, std::move(head), file.fd.get());
   send_as_it_is(exchange, std::move(head), file);
 }
 

@@ -196,8 +196,8 @@ std::shared_ptr<inside::Process> Service::start_process(inside::StartOrder order
 }
 
 void Service::start(serve::Exchange& exchange, const Call& call) {
-  const auto request = receive<StartRequest>(exchange, call);
-  const auto process = start_process(make_order(request, call));
+  const auto process = start_process(make_order(receive<StartRequest>(exchange, call), call));
+  exchange.kept().set(0);
   RpcStream stream(exchange, call.codec);
   const auto heard = processes_.listen_as_starter(
       process, make_listener(stream, call, exchange.fd(), process->pid()));
@@ -265,7 +265,7 @@ void Service::send_input(serve::Exchange& exchange, const Call& call) {
 }
 
 void Service::stream_input(serve::Exchange& exchange, const Call& call) {
-  EnvelopeReader messages(exchange.source());
+  EnvelopeReader messages(exchange.source(), &exchange.kept());
   std::shared_ptr<inside::Process> process;
   while (const auto envelope = messages.next()) {
     if ((envelope->flags & kEndOfStream) != 0) break;

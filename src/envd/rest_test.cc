@@ -150,6 +150,38 @@ TEST_F(EnvdRest, LargeFilesThatDoNotCompressAreSentAsTheyAre) {
   EXPECT_EQ(get("text", {{"Accept-Encoding", "gzip"}}).headers.value("Content-Encoding"), "gzip");
 }
 
+// Their work is in no limit of the sandbox's.
+TEST_F(EnvdRest, CompressesForFourAtOnce) {
+  // More than the kernel takes from a server whose client does not read.
+  std::string noise(32 << 20, '\0');
+  std::minstd_rand random(7);
+  for (char& byte : noise) byte = static_cast<char>(random() >> 16);
+  write("noise", noise);
+  const auto gzip_only = [&] {
+    serve::TestClient client(port_);
+    client.send("GET /files?path=" + path("noise") +
+                " HTTP/1.1\r\nHost: x\r\n"
+                "Accept-Encoding: gzip, identity;q=0\r\n\r\n");
+    return client;
+  };
+  std::vector<serve::TestClient> slow;
+  for (int i = 0; i < 4; ++i) {
+    slow.push_back(gzip_only());
+    EXPECT_EQ(slow.back().receive_head().status, 200U);
+  }
+  EXPECT_EQ(gzip_only().receive_head().status, 503U);
+  write("text", std::string(2 << 20, 'x'));
+  const http::Response plain = get("text", {{"Accept-Encoding", "gzip"}});
+  EXPECT_EQ(plain.status, 200U);
+  EXPECT_EQ(plain.headers.find("Content-Encoding"), nullptr);
+
+  slow.pop_back();
+  const Deadline deadline = Deadline::after(std::chrono::minutes(1));
+  while (gzip_only().receive_head().status != 200 && !deadline.passed()) {
+  }
+  EXPECT_FALSE(deadline.passed());
+}
+
 TEST_F(EnvdRest, GivesEmptyFilesAndThoseOfTheKernel) {
   write("empty", "");
   const http::Response empty = get("empty", {{"Accept-Encoding", "gzip"}});

@@ -82,22 +82,6 @@ unsigned rest_status(const Error& error) {
 constexpr std::size_t kMostStreams = 896;
 static_assert(kMostStreams < serve::ServerOptions{}.threads);
 
-class StreamPlace {
- public:
-  explicit StreamPlace(std::atomic<std::size_t>& taken) : taken_(taken) {
-    if (taken_.fetch_add(1) < kMostStreams) return;
-    --taken_;
-    throw RpcError(RpcCode::resource_exhausted,
-                   fmt::format("{} streams are open in this sandbox; close some", kMostStreams));
-  }
-  StreamPlace(const StreamPlace&) = delete;
-  StreamPlace& operator=(const StreamPlace&) = delete;
-  ~StreamPlace() { --taken_; }
-
- private:
-  std::atomic<std::size_t>& taken_;
-};
-
 void respond_problem(serve::Exchange& exchange, unsigned status, std::string_view message) {
   respond_json(exchange, status,
                fmt::format(R"({{"code":{},"message":{}}})", status, json_quote(message)));
@@ -158,8 +142,11 @@ void Service::run_rpc(serve::Exchange& exchange, const RpcRoute& route) {
   }
   try {
     read_call_head(exchange.request().headers, *call);
-    std::optional<StreamPlace> place;
-    if (route.streams) place.emplace(streams_);
+    std::optional<Seat> seat;
+    if (route.streams && !seat.emplace(streams_, kMostStreams)) {
+      throw RpcError(RpcCode::resource_exhausted,
+                     fmt::format("{} streams are open in this sandbox; close some", kMostStreams));
+    }
     (this->*route.run)(exchange, *call);
   } catch (const Error& error) {
     const RpcProblem problem = rpc_problem(error);
@@ -174,7 +161,7 @@ std::string receive_message(serve::Exchange& exchange, const Call& call) {
     std::string body = exchange.read_body(kMaxMessage);
     return body.empty() && call.codec == Codec::json ? "{}" : body;
   }
-  auto envelope = EnvelopeReader(exchange.source()).next();
+  auto envelope = EnvelopeReader(exchange.source(), &exchange.kept()).next();
   if (!envelope || (envelope->flags & kEndOfStream) != 0)
     fail(Code::invalid, "the call has no message");
   return std::move(envelope->payload);

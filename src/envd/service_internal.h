@@ -20,6 +20,25 @@
 
 namespace hearth::envd {
 
+// One of so many that there may be at once; false where all are taken.
+class Seat {
+ public:
+  Seat(std::atomic<std::size_t>& taken, std::size_t most)
+      : taken_(taken), is_mine_(taken.fetch_add(1) < most) {
+    if (!is_mine_) --taken_;
+  }
+  Seat(const Seat&) = delete;
+  Seat& operator=(const Seat&) = delete;
+  ~Seat() {
+    if (is_mine_) --taken_;
+  }
+  explicit operator bool() const { return is_mine_; }
+
+ private:
+  std::atomic<std::size_t>& taken_;
+  const bool is_mine_;
+};
+
 class Service {
  public:
   explicit Service(guest::Core& core);
@@ -92,7 +111,8 @@ class Service {
   guest::Core& core_;
   inside::Processes processes_;
   inside::Watchers watchers_;
-  std::atomic<std::size_t> streams_ = 0;  // that are open
+  std::atomic<std::size_t> streams_ = 0;       // that are open
+  std::atomic<std::size_t> compressions_ = 0;  // that are under way
 };
 
 // service.cc: what the calls have in common.

@@ -16,7 +16,7 @@ namespace {
 namespace json = boost::json;
 
 // A cell with a small data set written out in it, and room to spare.
-constexpr std::size_t kMostBody = std::size_t{64} << 20;
+constexpr std::size_t kMostBody = std::size_t{16} << 20;
 
 constexpr std::string_view kContexts = "/contexts";
 

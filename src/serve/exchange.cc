@@ -22,8 +22,9 @@ bool has_no_body(unsigned status) {
 
 }  // namespace
 
-Exchange::Exchange(Wire& wire, http::Head head)
+Exchange::Exchange(Wire& wire, http::Head head, Allowance* allowance)
     : wire_(wire),
+      kept_(allowance),
       decoder_(head.framing),
       window_(head.framing.kind == http::BodyKind::length
                   ? std::clamp(head.framing.length, kLeastWindow, kWindow)
@@ -74,6 +75,7 @@ std::string Exchange::read_body(std::size_t most) {
   for (std::string_view piece = read_piece(); !piece.empty(); piece = read_piece()) {
     if (piece.size() > most - body.size())
       fail(Code::exhausted, "the request's body is larger than {} bytes", most);
+    kept_.set(body.size() + piece.size());
     body += piece;
   }
   return body;

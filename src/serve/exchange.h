@@ -14,6 +14,7 @@
 
 #include "http/body.h"
 #include "http/http.h"
+#include "serve/allowance.h"
 #include "serve/wire.h"
 
 namespace hearth::serve {
@@ -23,8 +24,9 @@ using Source = std::function<std::string_view()>;
 
 class Exchange {
  public:
-  // `wire` must outlive the exchange. Throws BadHead.
-  Exchange(Wire& wire, http::Head head);
+  // `wire` must outlive the exchange, and so must the allowance that bodies are kept in. Throws
+  // BadHead.
+  Exchange(Wire& wire, http::Head head, Allowance* allowance = nullptr);
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
   ~Exchange() = default;
@@ -38,8 +40,12 @@ class Exchange {
   Source source() {
     return [this] { return read_piece(); };
   }
-  // The rest of the body. Throws Error(exhausted) if it is more than `most`.
+  // The rest of the body. Throws Error(exhausted) if it is more than `most`, or than all requests
+  // together may keep.
   std::string read_body(std::size_t most);
+  // What is kept of the body: for those who read it piece by piece, or are done with it before the
+  // exchange is.
+  Share& kept() { return kept_; }
 
   // Reads what nobody wants, so that a client that sends first and listens later hears the answer:
   // a little, and for a moment. What is left then ends with the connection: false.
@@ -80,6 +86,7 @@ class Exchange {
   void account(std::uint64_t size);
 
   Wire& wire_;
+  Share kept_;
   http::Request request_;
   http::BodyDecoder decoder_;
   std::size_t window_;     // what one read takes

@@ -170,7 +170,7 @@ class Server::State {
     if (entrance.rehearsal && !is_rehearsed_.exchange(true)) rehearse(entrance);
   }
 
-  void rehearse(const Entrance& entrance) const {
+  void rehearse(const Entrance& entrance) {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) != 0)
       return;
@@ -241,11 +241,11 @@ class Server::State {
   }
 
   // Whether the connection can carry another request.
-  static bool serve_one(Connection& connection) {
+  bool serve_one(Connection& connection) {
     try {
       auto head = connection.wire.read_head();
       if (!head) return false;
-      Exchange exchange(connection.wire, std::move(*head));
+      Exchange exchange(connection.wire, std::move(*head), &allowance_);
       handle(connection.handler, exchange);
       return exchange.finish();
     } catch (const BadHead& bad) {
@@ -288,6 +288,7 @@ class Server::State {
 
   const std::vector<Entrance> entrances_;
   const ServerOptions options_;
+  Allowance allowance_{options_.bodies};
   const int wait_milliseconds_ =
       static_cast<int>(options_.thread_patience / std::chrono::milliseconds(1));
   std::atomic<bool> is_rehearsed_ = false;

@@ -33,6 +33,9 @@ struct Entrance {
 struct ServerOptions {
   std::size_t threads = 1024;      // at once: streams hold one each
   std::size_t connections = 2048;  // beyond that the one that is idle for longest is closed
+  // What all requests together may keep of their bodies. As much again, some times over, may become
+  // of it where it is read.
+  std::size_t bodies = std::size_t{32} << 20;
   Patience patience;
   // How long a thread waits for work before it looks whether it is still needed.
   Duration thread_patience = std::chrono::seconds(20);

@@ -49,6 +49,38 @@ void echo(Exchange& exchange) {
                        exchange.request().query, body)));
 }
 
+TEST_F(Serve, KeepsNoMoreOfAllBodiesThanItMay) {
+  std::latch go(1);
+  std::latch is_kept(1);
+  TestClient first = start(
+      [&](Exchange& exchange) {
+        const std::string body = exchange.read_body(1 << 20);
+        if (exchange.request().path == "/slow") {
+          is_kept.count_down();
+          go.wait();
+        }
+        exchange.respond(http::text_response(200, std::to_string(body.size())));
+      },
+      {.bodies = std::size_t{1} << 20});
+  const std::string body(700 << 10, 'x');
+  const auto post = [&](std::size_t size) {
+    return TestClient(port_).ask({.method = "POST", .target = "/", .body = body.substr(0, size)});
+  };
+  first.send(
+      fmt::format("POST /slow HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", body.size()) +
+      body);
+  is_kept.wait();
+  EXPECT_EQ(post(body.size()).status, 429U);
+  EXPECT_EQ(post(64 << 10).status, 200U) << "small ones are heard";
+  go.count_down();
+  EXPECT_EQ(first.receive().status, 200U);
+  const Deadline deadline = Deadline::after(1min);
+  while (post(body.size()).status != 200 && !deadline.passed()) {
+  }
+  EXPECT_FALSE(deadline.passed());
+  stop();
+}
+
 TEST_F(Serve, AnswersManyRequestsOnOneConnection) {
   TestClient client = start(echo);
   for (int i = 0; i < 3; ++i) {
