@@ -21,8 +21,9 @@
 namespace hearth::e2b {
 namespace {
 
-// What may wait for a worker: a burst of creates. More would wait longer than its clients do.
-constexpr std::size_t kMostWaiting = 4096;
+// What may wait for a worker: bursts of creates, of one team half of it. More would wait longer
+// than its clients do.
+constexpr std::size_t kMostWaiting = 8192;
 
 // On a cluster every call of the API is a wait.
 unsigned at_once(const Parts& parts) {

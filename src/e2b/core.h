@@ -56,7 +56,8 @@ struct Options {
   std::int64_t cpu_count = 0;  // 0: ask the machine
   std::int64_t memory_mib = 0;
   std::uint16_t envd_port = 49'983;  // of pods, where there is no Reach
-  unsigned workers = 96;             // each waits for one request: a write, a start
+  // Each waits for one request: a write, a start. A team has half of them at most.
+  unsigned workers = 192;
 };
 
 // All must outlive the Api.

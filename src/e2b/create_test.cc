@@ -316,6 +316,11 @@ TEST(E2bCreates, ARateIsKeptAndSaysWhenToComeAgain) {
   EXPECT_EQ(refused.status, 429U);
   EXPECT_EQ(refused.headers.value("Retry-After"), "1");
   EXPECT_EQ(refused.headers.find("Should-Retry"), nullptr);
+  // It takes nothing from the team's other keys.
+  const std::string other =
+      world.keys.issue({.team = "blue", .name = "other", .limits = {}, .expires = {}}).key;
+  world.create(R"({"templateID":"own"})", other);
+  world.create(R"({"templateID":"own"})", other);
   world.clock.advance(std::chrono::seconds(1));
   world.create(R"({"templateID":"own"})", slow);
 }

@@ -2,12 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "e2b/answers.h"
 #include "e2b/state.h"
 #include "model/meta.h"
 
 namespace hearth::e2b {
+namespace {
+
+// From so many buckets on those that are full are forgotten.
+constexpr std::size_t kManyBuckets = 4096;
+
+}  // namespace
 
 Census::Census(client::WatchCache& sandboxes) {
   sandboxes.add_handlers({
@@ -85,23 +92,36 @@ std::size_t Census::running(std::string_view ns) const {
   return found == counts_.end() ? 0 : found->second.names.size();
 }
 
-void Rates::admit(const tenants::KeyHolder& holder) {
-  const auto rate = static_cast<double>(holder.limits.creates_per_second);
-  const Time now = clock_.now();
-  const std::lock_guard lock(mutex_);
-  const auto [place, is_new] = buckets_.try_emplace(holder.team, Bucket{rate, now});
+Rates::Bucket& Rates::fill(const std::string& whose, double rate, Time now) {
+  const auto [place, is_new] = buckets_.try_emplace(whose, Bucket{rate, now});
   Bucket& bucket = place->second;
   const double elapsed = std::chrono::duration<double>(now - bucket.filled).count();
   bucket.tokens = std::min(rate, bucket.tokens + std::max(elapsed, 0.0) * rate);
   bucket.filled = now;
-  if (bucket.tokens >= 1) {
-    bucket.tokens -= 1;
-    return;
+  return bucket;
+}
+
+void Rates::admit(const tenants::KeyHolder& holder) {
+  const Time now = clock_.now();
+  const auto rate = static_cast<double>(holder.limits.creates_per_second);
+  const auto team_rate = static_cast<double>(holder.team_creates_per_second);
+  const std::lock_guard lock(mutex_);
+  // What is full again is as if it had never been.
+  if (buckets_.size() >= kManyBuckets)
+    std::erase_if(buckets_, [&](const auto& each) {
+      return now - each.second.filled >= std::chrono::seconds(1);
+    });
+  std::vector<std::pair<Bucket*, double>> asked{
+      {&fill("team " + holder.team, team_rate, now), team_rate}};
+  if (rate < team_rate) asked.emplace_back(&fill("key " + holder.id, rate, now), rate);
+  for (const auto& [bucket, its_rate] : asked) {
+    if (bucket->tokens >= 1) continue;
+    // Whoever may create none is told to come back all the same: limits change.
+    const double wait = its_rate > 0 ? std::ceil((1 - bucket->tokens) / its_rate) : 60;
+    throw Refusal(429, fmt::format("you create more than {} sandboxes a second", its_rate),
+                  {{"Retry-After", fmt::format("{:.0f}", wait)}});
   }
-  // A team that may create none is told to come back all the same: limits change.
-  const double wait = rate > 0 ? std::ceil((1 - bucket.tokens) / rate) : 60;
-  throw Refusal(429, fmt::format("you create more than {} sandboxes a second", rate),
-                {{"Retry-After", fmt::format("{:.0f}", wait)}});
+  for (const auto& [bucket, its_rate] : asked) bucket->tokens -= 1;
 }
 
 }  // namespace hearth::e2b

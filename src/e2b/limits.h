@@ -73,7 +73,8 @@ class Census {
   std::map<std::string, Count, std::less<>> counts_;
 };
 
-// Creates a second of each team: a bucket that holds as many as come in a second. Thread-safe.
+// Creates a second of each team, and of each key that may do less: buckets that hold as many as
+// come in a second. Thread-safe.
 class Rates {
  public:
   explicit Rates(const Clock& clock) : clock_(clock) {}
@@ -86,6 +87,9 @@ class Rates {
     double tokens = 0;
     Time filled;
   };
+
+  // With the lock held.
+  Bucket& fill(const std::string& whose, double rate, Time now);
 
   const Clock& clock_;
   std::mutex mutex_;  // guards buckets_

@@ -20,6 +20,12 @@ void count(metrics::Registry& metrics, const std::string& route, unsigned status
       .add();
 }
 
+// Strangers are told so, all in one turn.
+std::string team_of(const Core& core, const http::Request& request) {
+  const auto holder = core.parts.keys.find(request.headers.value("X-API-Key"));
+  return holder ? "team " + holder->team : "nobody";
+}
+
 tenants::KeyHolder identify(const Core& core, const http::Request& request) {
   const std::string* key = request.headers.find("X-API-Key");
   if (key == nullptr || key->empty())
@@ -77,7 +83,9 @@ void Routes::add_open(const std::string& method, const std::string& pattern, Ope
   };
   router_.add(
       method, pattern, answer,
-      {.max_body_bytes = kMostBodyBytes, .workers = runs == Runs::at_once ? nullptr : &workers_});
+      {.max_body_bytes = kMostBodyBytes,
+       .workers = runs == Runs::at_once ? nullptr : &workers_,
+       .whose = [&core = core_](const http::Request& request) { return team_of(core, request); }});
 }
 
 void Routes::add(const std::string& method, const std::string& pattern, Handler handler,

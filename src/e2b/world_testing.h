@@ -241,7 +241,7 @@ inline Options quick_options() {
   Options options;
   options.start_patience = std::chrono::seconds(20);
   options.pause_patience = std::chrono::seconds(20);
-  options.workers = 4;
+  options.workers = 8;
   return options;
 }
 

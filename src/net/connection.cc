@@ -179,7 +179,8 @@ asio::awaitable<void> Connection::run_unary(const Router::Route& route, Request&
   Response response;
   if (route.options.workers != nullptr) {
     auto work = std::bind_front(route.unary, std::cref(request));
-    response = co_await route.options.workers->run(std::move(work));
+    response =
+        co_await route.options.workers->run(std::move(work), route.options.owner_of(request));
   } else {
     response = route.unary(request);
   }

@@ -338,6 +338,74 @@ TEST(Workers, CallWhoWorkedLastBeforeThoseWhoAreCold) {
   EXPECT_LT(worked.size(), 8U);
 }
 
+// Of work that blocks until it is released.
+class SharedWorkers : public testing::Test {
+ protected:
+  void begin(const std::string& whose, int count) {
+    for (int i = 0; i < count; ++i) {
+      ASSERT_TRUE(workers.start(
+          [this, whose] {
+            {
+              const std::lock_guard lock(mutex);
+              ++began[whose];
+            }
+            release.wait();
+          },
+          whose));
+    }
+  }
+
+  int begun(const std::string& whose) {
+    const std::lock_guard lock(mutex);
+    return began[whose];
+  }
+
+  // After it has settled.
+  void expect_begun(const std::string& whose, int count) {
+    const Deadline deadline = Deadline::after(std::chrono::seconds(30));
+    while (begun(whose) < count && !deadline.passed()) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_EQ(begun(whose), count) << whose;
+  }
+
+  void TearDown() override {
+    if (!release.try_wait()) release.count_down();
+  }
+
+  std::mutex mutex;
+  std::map<std::string, int> began;
+  std::latch release{1};
+  Workers workers{12, /*queue_limit=*/64};
+};
+
+TEST_F(SharedWorkers, AreLeftToWhoeverComesNext) {
+  begin("a", 20);
+  expect_begun("a", 6);
+  begin("b", 20);
+  expect_begun("b", 3);
+  begin("c", 1);
+  expect_begun("c", 1);
+  begin("", 20);  // nobody's: all the rest
+  expect_begun("", 2);
+}
+
+TEST_F(SharedWorkers, DoAllThatWaitsWhenTheyCan) {
+  begin("a", 20);
+  begin("b", 15);
+  release.count_down();
+  expect_begun("a", 20);
+  expect_begun("b", 15);
+}
+
+TEST_F(SharedWorkers, QueueForEverybody) {
+  begin("a", 6);
+  expect_begun("a", 6);
+  begin("a", 32);  // half of what may wait
+  EXPECT_FALSE(workers.start([] {}, "a"));
+  begin("b", 16);
+  EXPECT_TRUE(workers.start([] {}, "c"));
+}
+
 TEST(Workers, EndWithWhatWasQueuedDone) {
   std::atomic<int> done = 0;
   std::latch release{1};

@@ -81,10 +81,12 @@ void LocalServer::State::begin(const std::shared_ptr<Question>& question) {
     leave();
     return;
   }
-  const bool is_begun = workers->start([this, question] {
+  const auto work = [this, question] {
     run_handler(*question);
     leave();
-  });
+  };
+  const bool is_begun =
+      workers->start(work, question->match.route->options.owner_of(question->request));
   if (is_begun) return;
   refuse(*question, {503, Code::unavailable, "every worker is busy"});
   leave();

@@ -50,6 +50,10 @@ struct RouteOptions {
   std::optional<std::uint64_t> max_body_bytes;
   // Where to run a unary handler that blocks. Must outlive the server.
   Workers* workers = nullptr;
+  // Whose work a request is, so that they take turns there; empty: nobody's.
+  std::function<std::string(const Request&)> whose = {};
+
+  std::string owner_of(const Request& request) const { return whose ? whose(request) : ""; }
 };
 
 class Router {

@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -27,22 +28,40 @@ struct Workers::State {
     bool is_called = false;
   };
 
+  // Whose work it is.
+  struct Owner {
+    std::string name;
+    std::deque<std::function<void()>> queue;
+    std::size_t held = 0;  // threads
+  };
+
   void serve(Seat& seat);
   void wait_for_call(std::unique_lock<std::mutex>& lock, Seat& seat);
-  bool push(std::function<void()> job);
+  bool push(std::function<void()> job, std::string_view whose);
   void step_aside();
   void come_back();
 
-  // With the lock held.
+  // With the lock held, all of these.
   bool may_begin() const {
-    return !queue.empty() && (at_once == 0 || working < at_once || is_closing);
+    return (at_once == 0 || working < at_once || is_closing) && find_next() != in_line.size();
   }
+  // Nobody has more of anything than is left of it.
+  static bool has_enough(std::string_view who, std::size_t his, std::size_t all, std::size_t most) {
+    return all >= most || (!who.empty() && his >= most - all);
+  }
+  std::size_t find_next() const;
+  std::function<void()> take_next(Owner*& owner);
+  void leave(Owner& owner);
   Seat* call_one();
 
+  std::size_t most_held = 0;
   std::size_t queue_limit = 0;
   unsigned at_once = 0;
-  std::mutex mutex;  // guards what follows
-  std::deque<std::function<void()>> queue;
+  std::mutex mutex;                                  // guards what follows
+  std::map<std::string, Owner, std::less<>> owners;  // who has work, or a thread
+  std::deque<Owner*> in_line;                        // who has work that waits; the first is next
+  std::size_t waiting = 0;                           // all of it
+  std::size_t held = 0;                              // threads, by all of them
   // Whoever sat down last is called first: its stack and its part of the heap are still warm, and
   // where there is little to do the others are never touched.
   std::vector<Seat*> idle;
@@ -67,21 +86,53 @@ void Workers::State::serve(Seat& seat) {
   while (true) {
     if (may_begin()) {
       ++working;
-    } else if (is_closing && queue.empty()) {
+    } else if (is_closing && waiting == 0) {
       return;
     } else {
       wait_for_call(lock, seat);
     }
-    if (!queue.empty()) {
-      std::function<void()> job = std::move(queue.front());
-      queue.pop_front();
+    Owner* owner = nullptr;
+    if (std::function<void()> job = take_next(owner)) {
+      // Who ended before us may have left room for more than us.
+      Seat* next = call_one();
       lock.unlock();
+      if (next != nullptr) next->called.notify_one();
       job();
       job = nullptr;
       lock.lock();
+      leave(*owner);
     }
     --working;
   }
+}
+
+// Where he stands in the line; its length for nobody.
+std::size_t Workers::State::find_next() const {
+  std::size_t at = 0;
+  while (at < in_line.size() && !is_closing &&
+         has_enough(in_line[at]->name, in_line[at]->held, held, most_held))
+    ++at;
+  return at;
+}
+
+// Empty: others have taken all.
+std::function<void()> Workers::State::take_next(Owner*& owner) {
+  const std::size_t at = find_next();
+  if (at == in_line.size()) return {};
+  owner = in_line[at];
+  in_line.erase(in_line.begin() + static_cast<std::ptrdiff_t>(at));
+  std::function<void()> job = std::move(owner->queue.front());
+  owner->queue.pop_front();
+  if (!owner->queue.empty()) in_line.push_back(owner);
+  --waiting;
+  ++owner->held;
+  ++held;
+  return job;
+}
+
+void Workers::State::leave(Owner& owner) {
+  --held;
+  if (--owner.held == 0 && owner.queue.empty()) owners.erase(owners.find(owner.name));
 }
 
 // Returns as one who works; others may have done the work by then.
@@ -101,12 +152,19 @@ Workers::State::Seat* Workers::State::call_one() {
   return seat;
 }
 
-bool Workers::State::push(std::function<void()> job) {
+bool Workers::State::push(std::function<void()> job, std::string_view whose) {
   Seat* seat = nullptr;
   {
     const std::lock_guard lock(mutex);
-    if (queue.size() >= queue_limit) return false;
-    queue.push_back(std::move(job));
+    auto place = owners.find(whose);
+    const std::size_t his = place == owners.end() ? 0 : place->second.queue.size();
+    if (has_enough(whose, his, waiting, queue_limit)) return false;
+    if (place == owners.end())
+      place = owners.try_emplace(std::string(whose), Owner{.name = std::string(whose)}).first;
+    Owner& owner = place->second;
+    owner.queue.push_back(std::move(job));
+    if (owner.queue.size() == 1) in_line.push_back(&owner);
+    ++waiting;
     seat = call_one();
   }
   if (seat != nullptr) seat->called.notify_one();
@@ -138,6 +196,7 @@ Workers::Aside::~Aside() {
 
 Workers::Workers(unsigned threads, std::size_t queue_limit, unsigned at_once)
     : state_(std::make_unique<State>()) {
+  state_->most_held = threads;
   state_->queue_limit = queue_limit;
   state_->at_once = at_once;
   for (unsigned i = 0; i < threads; ++i) {
@@ -160,14 +219,14 @@ Workers::~Workers() {
   state_->threads.clear();  // waits
 }
 
-bool Workers::start(std::function<void()> task) {
-  return state_->push(std::move(task));
+bool Workers::start(std::function<void()> task, std::string_view whose) {
+  return state_->push(std::move(task), whose);
 }
 
-asio::awaitable<void> Workers::perform(std::function<void()> task) {
+asio::awaitable<void> Workers::perform(std::function<void()> task, std::string whose) {
   const asio::any_io_executor home = co_await asio::this_coro::executor;
   bool accepted = true;
-  auto start = [this, home, &task, &accepted](auto handler) {
+  auto start = [this, home, &task, &accepted, &whose](auto handler) {
     auto shared = std::make_shared<decltype(handler)>(std::move(handler));
     auto resume = [shared] { std::move (*shared)(); };
     // The guard keeps the coroutine's thread in its loop until it has been told.
@@ -175,7 +234,7 @@ asio::awaitable<void> Workers::perform(std::function<void()> task) {
       task();
       asio::post(home, resume);
     };
-    accepted = state_->push(std::move(job));
+    accepted = state_->push(std::move(job), whose);
     if (!accepted) asio::post(home, resume);
   };
   co_await asio::async_initiate<const asio::use_awaitable_t<>&, void()>(start, asio::use_awaitable);

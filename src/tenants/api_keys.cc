@@ -43,6 +43,8 @@ void require_id(const std::string& id) {
 IssuedKey issue_key(client::Client& client, const NewKey& wanted) {
   require_key_name(wanted.name);
   if (!find_team(client, wanted.team)) fail(Code::not_found, "there is no team '{}'", wanted.team);
+  if (list_keys(client, wanted.team).size() >= kMostKeys)
+    fail(Code::exhausted, "team '{}' has {} keys; revoke some", wanted.team, kMostKeys);
   std::string key = std::string(kKeyPrefix) + random_hex(kKeyDigits / 2);
   const auto made = create_in_system(client, client::kSecrets, key_secret(key, wanted));
   // 64 bits of a hash were the same: this happens to nobody.
@@ -202,7 +204,8 @@ std::optional<KeyHolder> ApiKeys::find(std::string_view key) const {
                    .name = info.name,
                    .team = team->second.name,
                    .ns = team->second.ns,
-                   .limits = narrowed(team->second.limits, info.limits)};
+                   .limits = narrowed(team->second.limits, info.limits),
+                   .team_creates_per_second = team->second.limits.creates_per_second};
 }
 
 IssuedKey ApiKeys::issue(const NewKey& wanted) {

@@ -21,8 +21,9 @@ struct KeyHolder {
   std::string id;    // of the key
   std::string name;  // of the key, for people
   std::string team;
-  std::string ns;  // where the team's sandboxes are
-  Limits limits;   // the team's, narrowed by the key's
+  std::string ns;                            // where the team's sandboxes are
+  Limits limits;                             // the team's, narrowed by the key's
+  std::int64_t team_creates_per_second = 0;  // of all its keys together
 };
 
 // What may be told about a key.
@@ -39,6 +40,7 @@ struct KeyInfo {
 
 inline constexpr std::string_view kKeyPrefix = "e2b_";
 inline constexpr std::size_t kKeyDigits = 40;
+inline constexpr std::size_t kMostKeys = 1000;  // of a team: all are known by heart
 
 struct NewKey {
   std::string team;
@@ -54,7 +56,7 @@ struct IssuedKey {
 
 // What follows asks the server; throws StatusError and Error.
 
-// Error(not_found) for a team that is none.
+// Error(not_found) for a team that is none, exhausted for one that has as many as it may.
 IssuedKey issue_key(client::Client& client, const NewKey& wanted);
 // Of one team, or of all (empty). Oldest first.
 std::vector<KeyInfo> list_keys(client::Client& client, const std::string& team);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "apiserver/server_testing.h"
+#include "base/base64.h"
 #include "client/kinds.h"
 #include "tenants/digest_internal.h"
 
@@ -46,6 +47,30 @@ TEST_F(ApiKeysTest, OpenTheirTeamsDoor) {
   EXPECT_EQ(holder->limits.sandboxes, 2);
   EXPECT_EQ(keys_.find(issue("red").key)->limits.sandboxes, 7);
   EXPECT_EQ(keys_.find(issue("default").key)->ns, "default");
+}
+
+TEST_F(ApiKeysTest, AreNotWithoutEnd) {
+  const IssuedKey issued = issue("red");
+  const model::Json first =
+      client_.get(client::kSecrets, "hearth-system", "api-key-" + issued.info.id);
+  for (std::size_t i = 1; i < kMostKeys; ++i) {
+    const std::string hash = sha256_hex(std::to_string(i));
+    std::string text = model::to_text(first);
+    const auto put = [&](std::string_view old, std::string_view now) {
+      for (auto at = text.find(old); at != std::string::npos; at = text.find(old, at + now.size()))
+        text.replace(at, old.size(), now);
+    };
+    put(base64_encode(sha256_hex(issued.key)), base64_encode(hash));
+    put("api-key-" + issued.info.id, "api-key-" + hash.substr(0, 16));
+    model::Json secret = json(text);
+    for (const char* of_the_first : {"uid", "resourceVersion", "creationTimestamp"})
+      model::make_object_at(secret, {"metadata"}).erase(of_the_first);
+    client_.create(client::kSecrets, secret);
+  }
+  EXPECT_THROW(issue("red"), Error);
+  EXPECT_TRUE(keys_.find(issue("default").key)) << "another team's are its own";
+  EXPECT_TRUE(keys_.revoke(issued.info.id));
+  EXPECT_TRUE(keys_.find(issue("red").key));
 }
 
 TEST_F(ApiKeysTest, AreNotStored) {
