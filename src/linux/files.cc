@@ -15,27 +15,68 @@
 namespace hearth::linux {
 namespace {
 
-// How deep remove_all_at() goes: each level costs a descriptor.
-constexpr int kMaxDepth = 200;
+// Takes a folder apart from its leaves up, with one descriptor however deep it is.
+class Remover {
+ public:
+  Remover(int dir_fd, const std::string& name, dev_t device) : device_(device) {
+    enter(dir_fd, name);
+  }
 
-void remove_folder(int dir_fd, const std::string& name, dev_t device, int depth) {
-  if (depth > kMaxDepth)
-    fail(Code::exhausted, "folders more than {} deep in '{}'", kMaxDepth, name);
-  {
-    const Fd folder = open_at(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    struct stat status{};
-    if (::fstat(folder.get(), &status) != 0) throw_errno("stat '{}'", name);
-    if (status.st_dev != device) fail(Code::conflict, "'{}' is another file system", name);
-    for (const std::string& inner : list_folder(folder.get())) {
-      if (::unlinkat(folder.get(), inner.c_str(), 0) == 0 || errno == ENOENT) continue;
-      if (errno != EISDIR) throw_errno("remove '{}'", inner);
-      remove_folder(folder.get(), inner, device, depth + 1);
+  // All but the folder itself.
+  void run() {
+    while (true) {
+      Level& level = levels_.back();
+      if (!level.left.empty()) {
+        const std::string name = std::move(level.left.back());
+        level.left.pop_back();
+        if (::unlinkat(at_.get(), name.c_str(), 0) == 0 || errno == ENOENT) continue;
+        if (errno != EISDIR) throw_errno("remove '{}'", name);
+        enter(at_.get(), name);
+      } else if (levels_.size() > 1) {
+        leave();
+      } else {
+        return;
+      }
     }
   }
-  if (::unlinkat(dir_fd, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
-    throw_errno("remove folder '{}'", name);
+
+ private:
+  struct Level {
+    std::string name;
+    ino_t inode = 0;
+    std::vector<std::string> left;
+  };
+
+  void enter(int dir_fd, const std::string& name) {
+    Fd folder = open_at(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    const struct stat status = look_at(folder, name);
+    levels_.push_back({.name = name, .inode = status.st_ino, .left = list_folder(folder.get())});
+    at_ = std::move(folder);
   }
-}
+
+  // Where somebody has moved the folder meanwhile, what is above it is not ours.
+  void leave() {
+    const std::string name = std::move(levels_.back().name);
+    levels_.pop_back();
+    Fd above = open_at(at_.get(), "..", O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    if (look_at(above, name).st_ino != levels_.back().inode)
+      fail(Code::conflict, "folder '{}' was moved while it was removed", name);
+    at_ = std::move(above);
+    if (::unlinkat(at_.get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT)
+      throw_errno("remove folder '{}'", name);
+  }
+
+  struct stat look_at(const Fd& folder, const std::string& name) const {
+    struct stat status{};
+    if (::fstat(folder.get(), &status) != 0) throw_errno("stat '{}'", name);
+    if (status.st_dev != device_) fail(Code::conflict, "'{}' is another file system", name);
+    return status;
+  }
+
+  const dev_t device_;
+  Fd at_;
+  std::vector<Level> levels_;
+};
 
 std::string fresh_name(const std::string& name) {
   return name + ".new";
@@ -82,7 +123,9 @@ void remove_all_at(int dir_fd, const std::string& name) {
   struct stat status{};
   if (::fstatat(dir_fd, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
     throw_errno("stat '{}'", name);
-  remove_folder(dir_fd, name, status.st_dev, 0);
+  Remover(dir_fd, name, status.st_dev).run();
+  if (::unlinkat(dir_fd, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT)
+    throw_errno("remove folder '{}'", name);
 }
 
 void replace_file_at(int dir_fd, const std::string& name, std::string_view bytes) {
