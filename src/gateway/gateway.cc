@@ -26,6 +26,8 @@ namespace {
 // Connecting takes a millisecond where the sandbox is here, and blocks.
 constexpr unsigned kDialThreads = 8;
 constexpr std::size_t kDialQueue = 4096;
+// Each looks at every sandbox there is.
+constexpr std::size_t kSignerQueue = 256;
 // Waking takes tens of milliseconds or seconds.
 constexpr unsigned kWakeThreads = 16;
 constexpr std::size_t kWakeQueue = 1024;
@@ -99,6 +101,7 @@ struct Gateway::State {
       : table(table_options(options)),
         dialler(pods, options.reach),
         errands(kDialThreads, kDialQueue),
+        signers(1, kSignerQueue, Errands::Rank::background),
         wakers(kWakeThreads, kWakeQueue),
         ahead(dialler),
         spares(dialler,
@@ -118,6 +121,7 @@ struct Gateway::State {
     shared.table = &table;
     shared.dialler = &dialler;
     shared.errands = &errands;
+    shared.signers = &signers;
     shared.ahead = &ahead;
     shared.spares = &spares;
     shared.upstream_tls = net::make_tls_context(net::TlsClientOptions{.verify = false});
@@ -208,6 +212,7 @@ struct Gateway::State {
   std::vector<std::unique_ptr<Lane>> lanes;
   std::vector<std::jthread> threads;
   Errands errands;
+  Errands signers;
   Errands wakers;
   Ahead ahead;
   Spares spares;
@@ -260,6 +265,7 @@ void Gateway::stop(Duration grace) {
   for (const auto& lane : state.lanes) lane->cut();
   state.threads.clear();
   state.errands.stop();
+  state.signers.stop();
   state.wakers.stop();
   state.ahead.stop();
   state.spares.stop();

@@ -41,7 +41,8 @@ struct Shared {
   AccessRules rules;
   Table* table = nullptr;
   const Dialler* dialler = nullptr;
-  Errands* errands = nullptr;  // connecting, signatures
+  Errands* errands = nullptr;  // connecting
+  Errands* signers = nullptr;  // looking for whose token made a signature: strangers' work
   Ahead* ahead = nullptr;
   Spares* spares = nullptr;
   // Has it woken, once for all who wait; they hear of it by Lane::after_wake.

@@ -272,7 +272,7 @@ void Session::find_signer(const http::HeadView& head, const Target& target) {
     return;
   }
   hold(Wait::signature, lane_.limits().wake);
-  if (!lane_.shared().errands->run(work)) {
+  if (!lane_.shared().signers->run(work)) {
     lane_.release(*this);
     refuse(kBusy);
   }
