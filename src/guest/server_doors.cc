@@ -21,31 +21,43 @@ constexpr Duration kPortsInterval = 250ms;
 // lets its caller wait, not us.
 constexpr int kLoopbackMilliseconds = 20;
 
+// A connection within the machine, or why there is none.
+struct Attempt {
+  Attempt(const sockaddr* address, socklen_t size)
+      : socket(::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+    if (!socket) throw_errno("make a socket");
+    if (::connect(socket.get(), address, size) == 0) return;
+    error = errno;
+    if (error != EINPROGRESS) return;
+    pollfd waited{.fd = socket.get(), .events = POLLOUT, .revents = 0};
+    ::poll(&waited, 1, kLoopbackMilliseconds);
+    socklen_t error_size = sizeof error;
+    ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &error_size);
+  }
+
+  linux::Fd socket;
+  int error = 0;
+};
+
 }  // namespace
 
 void Server::connect_to_port(Client& client, const ConnectRequest& request) {
-  const linux::Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket) throw_errno("make a socket");
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(request.port);
-  int error = 0;
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    error = errno;
-  if (error == EINPROGRESS) {
-    pollfd waited{.fd = socket.get(), .events = POLLOUT, .revents = 0};
-    ::poll(&waited, 1, kLoopbackMilliseconds);
-    socklen_t size = sizeof error;
-    ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+  sockaddr_in loopback{.sin_family = AF_INET, .sin_port = htons(request.port)};
+  loopback.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  Attempt attempt(reinterpret_cast<const sockaddr*>(&loopback), sizeof loopback);
+  // Some listen on one address alone: ::1, where a resolver says so of localhost, or the sandbox's.
+  if (attempt.error == ECONNREFUSED) {
+    if (const auto listener = find_listener(request.port)) {
+      attempt = Attempt(reinterpret_cast<const sockaddr*>(&listener->address), listener->size);
+    }
   }
-  if (error == ECONNREFUSED)
+  if (attempt.error == ECONNREFUSED)
     fail(Code::unavailable, "connection refused: nobody listens on port {} in the sandbox",
          request.port);
-  if (error != 0)
-    throw_errno_text(error, fmt::format("connect to port {} in the sandbox", request.port));
-  linux::set_nonblocking(socket.get(), false);
-  reply(client, Connected{}, socket.get());
+  if (attempt.error != 0)
+    throw_errno_text(attempt.error, fmt::format("connect to port {} in the sandbox", request.port));
+  linux::set_nonblocking(attempt.socket.get(), false);
+  reply(client, Connected{}, attempt.socket.get());
 }
 
 void Server::start_ports(Client& client, const PortsRequest& request) {

@@ -583,6 +583,28 @@ TEST_F(GuestServer, TellsOfPortsAndConnectsToThem) {
   EXPECT_THROW(connect().connect(port), Error);
 }
 
+// What a resolver calls localhost may be ::1 alone, and some servers take one address.
+TEST_F(GuestServer, FindsWhoListensOnOneAddress) {
+  sockaddr_in6 six{.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+  sockaddr_in four{.sin_family = AF_INET};
+  four.sin_addr.s_addr = htonl(0x7f000203);
+  const auto check = [&](sockaddr* address, socklen_t size) {
+    const linux::Fd listener(::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (::bind(listener.get(), address, size) != 0 && errno == EADDRNOTAVAIL)
+      GTEST_SKIP() << "this machine has no IPv6";
+    ASSERT_EQ(::listen(listener.get(), 1), 0);
+    ASSERT_EQ(::getsockname(listener.get(), address, &size), 0);
+    const std::uint16_t port = ntohs(reinterpret_cast<sockaddr_in*>(address)->sin_port);
+    const linux::Fd near = connect().connect(port);
+    const linux::Fd far(::accept(listener.get(), nullptr, nullptr));
+    linux::write_all(near.get(), "hello");
+    char text[5];
+    EXPECT_EQ(::recv(far.get(), text, 5, MSG_WAITALL), 5);
+  };
+  check(reinterpret_cast<sockaddr*>(&four), sizeof four);
+  check(reinterpret_cast<sockaddr*>(&six), sizeof six);
+}
+
 TEST_F(GuestServer, IsConfiguredOnceAndAtOnce) {
   Configuration configuration;
   configuration.environment = {"FROM_SANDBOX=no", "TENANT=alice"};
