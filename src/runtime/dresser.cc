@@ -83,8 +83,9 @@ void Dresser::add_layers(Outfit& outfit, Shell& shell, const SandboxSpec& spec,
   outfit.assignment.layers = static_cast<std::uint32_t>(folders.root.size());
   outfit.assignment.usr_layers = static_cast<std::uint32_t>(folders.usr.size());
   outfit.assignment.read_only_root = spec.read_only_root;
-  outfit.assignment.disk_bytes = spec.limits.disk_bytes;
   outfit.assignment.disk = spec.disk_on == DiskPlace::disk;
+  outfit.assignment.disk_bytes =
+      outfit.assignment.disk ? spec.limits.disk_bytes : layer_in_memory(spec.limits);
   if (!outfit.assignment.disk) return;
   PrivateDisk disk = make_private_disk(sources_.disks_fd, spec.limits.disk_bytes);
   linux::set_mount_idmap(disk.mount.get(), mapping);

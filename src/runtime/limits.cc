@@ -18,6 +18,9 @@ std::string to_text(std::uint64_t limit) {
   return limit == linux::kUnlimited ? "unlimited" : fmt::to_string(limit);
 }
 
+// Of the memory, an eighth: no file in a writable layer takes it.
+constexpr std::uint64_t kKeptForProcesses = 8;
+
 // The guest forbids itself core dumps, which might end up with a program of the host, and what it
 // has given up nobody inside gets back.
 std::uint64_t most_of(std::uint32_t resource) {
@@ -106,6 +109,13 @@ std::vector<linux::ResourceLimit> complete(std::vector<linux::ResourceLimit> uli
   const std::uint64_t most = std::min(kOpenFiles, most_of(RLIMIT_NOFILE));
   ulimits.push_back({.resource = RLIMIT_NOFILE, .soft = most, .hard = most});
   return ulimits;
+}
+
+std::uint64_t layer_in_memory(const Limits& limits) {
+  if (limits.memory_bytes == 0) return limits.disk_bytes;
+  const std::uint64_t kept = limits.memory_bytes / kKeptForProcesses;
+  const std::uint64_t most = limits.memory_bytes - kept;
+  return limits.disk_bytes == 0 ? most : std::min(limits.disk_bytes, most);
 }
 
 bool can_be_given(const Limits& limits) {

@@ -1,6 +1,7 @@
 // Limits: which make sense, and which this engine can give.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "linux/cgroup_layout.h"
@@ -25,6 +26,10 @@ void check(const std::vector<linux::ResourceLimit>& ulimits);
 
 // With the default for what was not asked for.
 std::vector<linux::ResourceLimit> complete(std::vector<linux::ResourceLimit> ulimits);
+
+// How much a writable layer in memory may hold: less than the memory that it counts against, so
+// that who fills it is told so (ENOSPC) before the kernel kills him. 0: no limit.
+std::uint64_t layer_in_memory(const Limits& limits);
 
 // Limits that a shell of the pool can be given after it was made. (Those on a disk may take a
 // cgroup that shells of the pool do not have.)

@@ -62,6 +62,18 @@ TEST_F(Limit, FilesCountAsMemoryAndTheDiskHasAnEnd) {
   EXPECT_EQ(sh("rm /tmp/large; echo alive").output, "alive\n");
 }
 
+// A layer as large as the memory that it counts against would have its writers killed.
+TEST_F(Limit, AFullLayerIsSaidBeforeTheMemoryIsGone) {
+  for (const std::uint64_t disk : {std::uint64_t{0}, std::uint64_t{1} << 30}) {
+    recreate({.memory_bytes = 64 << 20, .cpu_millis = 2000, .pids = 64, .disk_bytes = disk});
+    const Outcome outcome = sh("head -c 200000000 /dev/zero > /tmp/large");
+    EXPECT_EQ(outcome.exited.status.signal, 0);
+    EXPECT_NE(outcome.error.find("No space left"), std::string::npos) << outcome.error;
+    EXPECT_EQ(runtime().get(id_).usage.oom_kills, 0U);
+    EXPECT_EQ(sh("wc -c < /tmp/large | cut -c1; rm /tmp/large; echo alive").output, "5\nalive\n");
+  }
+}
+
 TEST_F(Limit, CpuIsThrottled) {
   recreate({.memory_bytes = 256 << 20, .cpu_millis = 100, .pids = 64});
   guest::ExecRequest request;
