@@ -174,8 +174,7 @@ void move(const std::string& from, const std::string& to, Owner owner) {
   make_folder(std::string(folder_of(to)), owner);
   if (::rename(from.c_str(), to.c_str()) == 0) return;
   const int error = errno;
-  if (error == EXDEV && S_ISDIR(status.st_mode) && on_one_mount(from, std::string(folder_of(to))))
-    return move_in_pieces(from, to);
+  if (error == EXDEV) return move_in_pieces(from, to);
   if (error == EINVAL) fail(Code::invalid, "'{}' cannot be moved below itself, to '{}'", from, to);
   throw_errno_text(error, fmt::format("move '{}' to '{}'", from, to));
 }

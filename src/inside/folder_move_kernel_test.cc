@@ -141,6 +141,69 @@ TEST_F(FolderMove, RefusesWhatRenameDoes) {
   EXPECT_EQ(in_overlay(fill, body), 0);
 }
 
+TEST_F(FolderMove, FilesGoToAnotherFileSystem) {
+  const auto fill = [](const fs::path& lower) {
+    write(lower / "dir/sub/file", "content");
+    fs::create_symlink("sub/file", lower / "dir/link");
+    write(lower / "file", "new");
+    fs::create_directory(lower / "other");
+    ::chmod((lower / "file").c_str(), 04751);
+    if (::chown((lower / "file").c_str(), 1000, 1001) != 0) throw_errno("chown");
+    ::chmod((lower / "file").c_str(), 04751);
+    const timespec times[] = {{.tv_sec = 1000, .tv_nsec = 1}, {.tv_sec = 2000, .tv_nsec = 2}};
+    ::utimensat(AT_FDCWD, (lower / "file").c_str(), times, 0);
+  };
+  const auto body = [](const std::string& all) {
+    linux::make_mount({.type = "tmpfs", .source = "x", .path = all + "/other"}).release();
+    const std::string name(255, 'n');
+    write(all + "/other/" + name, "old");
+    move(all + "/file", all + "/other/" + name, kRoot);
+    CHECK_OR_RETURN(!fs::exists(all + "/file"));
+    CHECK_OR_RETURN(read(all + "/other/" + name) == "new");
+    const struct stat after = look(all + "/other/" + name);
+    CHECK_OR_RETURN(after.st_mode == (S_IFREG | 04751U));
+    CHECK_OR_RETURN(after.st_uid == 1000 && after.st_gid == 1001);
+    CHECK_OR_RETURN(after.st_mtim.tv_sec == 2000);
+
+    move(all + "/dir", all + "/other/moved", kRoot);
+    CHECK_OR_RETURN(!fs::exists(all + "/dir"));
+    CHECK_OR_RETURN(read(all + "/other/moved/sub/file") == "content");
+    CHECK_OR_RETURN(fs::read_symlink(all + "/other/moved/link") == "sub/file");
+    CHECK_OR_RETURN(std::distance(fs::directory_iterator(all + "/other"), {}) == 2);
+    return 0;
+  };
+  EXPECT_EQ(in_overlay(fill, body), 0);
+}
+
+// Neither the one that was moved nor the one that was there.
+TEST_F(FolderMove, NoFileIsLostWhereThereIsNoRoom) {
+  const auto fill = [](const fs::path& lower) {
+    write(lower / "large", std::string(1 << 20, 'x'));
+    write(lower / "dir/a", "first");
+    write(lower / "dir/large", std::string(1 << 20, 'x'));
+    fs::create_directory(lower / "other");
+  };
+  const auto body = [](const std::string& all) {
+    if (::mount("x", (all + "/other").c_str(), "tmpfs", 0, "size=256k") != 0) throw_errno("mount");
+    write(all + "/other/large", "old");
+    for (const std::string what : {"/large", "/dir"}) {
+      try {
+        move(all + what, all + "/other" + what, kRoot);
+        return 1;
+      } catch (const Error& error) {
+        CHECK_OR_RETURN(error.code() == Code::exhausted);
+      }
+    }
+    CHECK_OR_RETURN(fs::file_size(all + "/large") == 1 << 20);
+    CHECK_OR_RETURN(read(all + "/dir/a") == "first");
+    CHECK_OR_RETURN(fs::file_size(all + "/dir/large") == 1 << 20);
+    CHECK_OR_RETURN(read(all + "/other/large") == "old");
+    CHECK_OR_RETURN(std::distance(fs::directory_iterator(all + "/other"), {}) == 1);
+    return 0;
+  };
+  EXPECT_EQ(in_overlay(fill, body), 0);
+}
+
 TEST_F(FolderMove, WhatFailsIsTakenBack) {
   const auto fill = [](const fs::path& lower) {
     write(lower / "dir/a/first", "first");
