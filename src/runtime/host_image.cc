@@ -49,11 +49,22 @@ constexpr std::array<const char*, 28> kEtc = {
     "timezone",
 };
 
+// Root becomes anybody, and nobody has a password.
+constexpr std::string_view kSwitchUser =
+    "auth sufficient pam_rootok.so\n"
+    "auth required pam_deny.so\n"
+    "account required pam_permit.so\n"
+    "session required pam_permit.so\n";
+
 struct Text {
   const char* path;
   std::string_view text;
 };
-constexpr std::array<Text, 8> kFiles = {{
+constexpr std::array<Text, 12> kFiles = {{
+    {"etc/pam.d/su", kSwitchUser},
+    {"etc/pam.d/su-l", kSwitchUser},
+    {"etc/pam.d/runuser", kSwitchUser},
+    {"etc/pam.d/runuser-l", kSwitchUser},
     {"etc/passwd",
      "root:x:0:0:root:/root:/bin/bash\n"
      "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
@@ -104,7 +115,7 @@ struct Folder {
   unsigned mode;
   unsigned owner;
 };
-constexpr std::array<Folder, 26> kFolders = {{
+constexpr std::array<Folder, 27> kFolders = {{
     {"usr", 0755, 0},       {"etc", 0755, 0},          {"etc/ssl", 0755, 0},
     {"dev", 0755, 0},       {"proc", 0555, 0},         {"sys", 0555, 0},
     {"run", 0755, 0},       {"tmp", 01777, 0},         {"root", 0700, 0},
@@ -113,7 +124,7 @@ constexpr std::array<Folder, 26> kFolders = {{
     {"var", 0755, 0},       {"var/lib", 0755, 0},      {"var/log", 0755, 0},
     {"var/cache", 0755, 0}, {"var/tmp", 01777, 0},     {"var/spool", 0755, 0},
     {"run/lock", 01777, 0}, {"var/local", 0755, 0},    {"workspace", 0755, 1000},
-    {"run/user", 0755, 0},  {"code", 0777, 1000},
+    {"run/user", 0755, 0},  {"code", 0777, 1000},      {"etc/pam.d", 0755, 0},
 }};
 
 void make_folder(int dir_fd, const std::string& path, unsigned mode, unsigned owner = 0) {
@@ -265,6 +276,22 @@ void add_python(int usr_fd, int mask_fd) {
   if (::symlinkat("python3", mask_fd, kPython) != 0) throw_errno("make link '{}'", kPython);
 }
 
+// Where npm puts programs for everybody is where the sandbox's user may. Not in a home: what brings
+// its own node objects to that.
+void point_npm_to_local(int usr_fd, int mask_fd) {
+  constexpr const char* kConfig = "etc/npmrc";
+  struct stat status{};
+  if (::faccessat(usr_fd, "lib/node_modules/npm", F_OK, 0) != 0) return;
+  const bool is_hidden = ::fstatat(mask_fd, kConfig, &status, AT_SYMLINK_NOFOLLOW) == 0;
+  if (is_hidden) ::unlinkat(mask_fd, kConfig, 0);
+  std::string text;
+  if (!is_hidden && ::faccessat(usr_fd, kConfig, F_OK, 0) == 0)
+    text = linux::read_file_at(usr_fd, kConfig) + '\n';
+  if (text.find("prefix") != std::string::npos) return;  // somebody has chosen
+  make_folders_above(mask_fd, kConfig);
+  make_file(mask_fd, kConfig, text + "prefix=/usr/local\n");
+}
+
 void make_root_layer(int root_fd) {
   for (const Folder& folder : kFolders)
     make_folder(root_fd, folder.path, folder.mode, folder.owner);
@@ -302,6 +329,7 @@ void make_host_image(int folder_fd) {
   const Fd usr = linux::open_file("/usr", O_RDONLY | O_DIRECTORY);
   mask_private(usr.get(), ".", mask.get());
   add_python(usr.get(), mask.get());
+  point_npm_to_local(usr.get(), mask.get());
   if (::faccessat(usr.get(), "local", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
     open_to_staff(usr.get(), "local", mask.get());
 }

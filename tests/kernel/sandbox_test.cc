@@ -103,6 +103,28 @@ TEST_F(Sandbox, LetsItsUserInstallProgramsWhereEverybodyFindsThem) {
   EXPECT_EQ(outcome.output, "here\nno\n") << outcome.error;
 }
 
+TEST_F(Sandbox, LetsItsUserInstallPackagesOfNpm) {
+  if (sh("test -e /usr/lib/node_modules/npm").exited.status.code != 0)
+    GTEST_SKIP() << "there is no npm of NodeSource on this machine";
+  guest::ExecRequest request;
+  request.command = {
+      "/bin/sh", "-c",
+      "cd /tmp && echo '{\"name\":\"mine\",\"version\":\"1.0.0\",\"bin\":\"mine.js\"}' > "
+      "package.json && printf '#!/bin/sh\necho here' > mine.js && chmod +x mine.js && "
+      "npm install --silent --global --offline . && mine"};
+  request.user = "user";
+  const Outcome outcome = run_in(runtime().connect(id_), request);
+  EXPECT_TRUE(outcome.output.ends_with("here\n")) << outcome.output << outcome.error;
+}
+
+TEST_F(Sandbox, LetsRootBecomeAnybodyAndNobodyElse) {
+  EXPECT_EQ(sh("su user -c 'id -un'; su - user -c 'pwd'").output, "user\n/home/user\n");
+  guest::ExecRequest request;
+  request.command = {"su", "-c", "id -un"};
+  request.user = "user";
+  EXPECT_NE(run_in(runtime().connect(id_), request).exited.status.code, 0);
+}
+
 TEST_F(Sandbox, WritesWithoutTouchingTheHost) {
   EXPECT_EQ(
       sh("echo x > /usr/bin/hearth-new && chmod 755 /usr/bin/hearth-new && rm /usr/bin/env && "
