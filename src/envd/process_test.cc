@@ -317,6 +317,17 @@ TEST_F(EnvdProcess, WhatIsKilledIsGoneThoughItsListenerIsSlow) {
   EXPECT_NE(stream.rest().find("signal: killed"), std::string::npos);
 }
 
+TEST_F(EnvdProcess, WhatEndedAtItsDeadlineIsGoneThoughItsListenerIsSlow) {
+  TestStream stream = start("yes", "", {{"Connect-Timeout-Ms", "300"}});
+  const unsigned pid = pid_in(stream.next());
+  const Deadline deadline = Deadline::after(1min);
+  while (call("process.Process/List", "{}").body != "{}" && !deadline.passed())
+    std::this_thread::sleep_for(10ms);
+  EXPECT_FALSE(deadline.passed());
+  EXPECT_EQ(signal(pid, "SIGNAL_SIGKILL").status, 404U);
+  EXPECT_NE(stream.rest().find("deadline_exceeded"), std::string::npos);
+}
+
 TEST_F(EnvdProcess, NobodyIsBusyWaitingForASlowListenerOfATerminal) {
   TestStream stream = start("yes", R"(,"pty":{"size":{"cols":80,"rows":24}})");
   const unsigned pid = pid_in(stream.next());

@@ -113,7 +113,7 @@ std::optional<ProcessEnd> Process::end() const {
 
 bool Process::is_gone() const {
   const std::lock_guard lock(mutex_);
-  return end_ || killed_;
+  return end_ || killed_ || (deadline_.passed() && is_exit_told());
 }
 
 std::chrono::steady_clock::time_point Process::ended_at() const {
