@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <memory>
 #include <set>
 #include <thread>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "gateway/lane.h"
 #include "gateway/spares.h"
 #include "gateway/table.h"
+#include "net/workers.h"
 
 namespace hearth::gateway {
 namespace {
@@ -29,7 +31,7 @@ constexpr std::size_t kDialQueue = 4096;
 // Each looks at every sandbox there is.
 constexpr std::size_t kSignerQueue = 256;
 // Waking takes tens of milliseconds or seconds.
-constexpr unsigned kWakeThreads = 16;
+constexpr unsigned kWakeThreads = 32;
 constexpr std::size_t kWakeQueue = 1024;
 
 constexpr int kBacklog = 4096;
@@ -102,7 +104,7 @@ struct Gateway::State {
         dialler(pods, options.reach),
         errands(kDialThreads, kDialQueue),
         signers(1, kSignerQueue, Errands::Rank::background),
-        wakers(kWakeThreads, kWakeQueue),
+        wakers(std::make_unique<net::Workers>(kWakeThreads, kWakeQueue)),
         ahead(dialler),
         spares(dialler,
                options.registry == nullptr
@@ -169,9 +171,10 @@ struct Gateway::State {
   bool wake(const model::Key& key) {
     const bool is_new = waking.with([&](auto& keys) { return keys.insert(key).second; });
     if (!is_new) return true;
-    const bool is_begun = wakers.run([this, key] {
+    const auto work = [this, key] {
       std::optional<Refusal> refusal;
       try {
+        if (is_stopping) fail(Code::unavailable, "the gateway is going down");
         shared.options.wake(key);
       } catch (const Error& error) {
         log::warning("wake a sandbox", {{"sandbox", key.text()}, {"why", error.what()}});
@@ -183,7 +186,9 @@ struct Gateway::State {
       waking.with([&](auto& keys) { keys.erase(key); });
       const std::lock_guard lock(lanes_mutex);
       for (const auto& lane : lanes) lane->after_wake(key, refusal);
-    });
+    };
+    // Those of one namespace leave threads to others.
+    const bool is_begun = wakers->start(work, key.ns);
     if (!is_begun) waking.with([&](auto& keys) { keys.erase(key); });
     return is_begun;
   }
@@ -213,7 +218,8 @@ struct Gateway::State {
   std::vector<std::jthread> threads;
   Errands errands;
   Errands signers;
-  Errands wakers;
+  std::unique_ptr<net::Workers> wakers;
+  std::atomic<bool> is_stopping = false;
   Ahead ahead;
   Spares spares;
 };
@@ -266,7 +272,8 @@ void Gateway::stop(Duration grace) {
   state.threads.clear();
   state.errands.stop();
   state.signers.stop();
-  state.wakers.stop();
+  state.is_stopping = true;
+  state.wakers.reset();
   state.ahead.stop();
   state.spares.stop();
   const std::lock_guard lock(state.lanes_mutex);

@@ -1,4 +1,6 @@
 // Sandboxes that go, stand still and wake up under open connections; and the gateway's own end.
+#include <latch>
+
 #include "gateway/gateway_testing_internal.h"
 
 namespace hearth::gateway {
@@ -229,6 +231,34 @@ TEST(GatewayLife, SaysWhyASandboxMayNotWake) {
   house.make_sandbox({.annotations = {{std::string(model::kPauseAnnotation), "memory"},
                                       {std::string(model::kAutoResumeAnnotation), "true"}}});
   EXPECT_EQ(house.connect().ask(request("GET /")).head.status, 429U);
+}
+
+TEST(GatewayLife, ANamespaceThatWakesManyHoldsUpNoOther) {
+  std::latch release{1};
+  GatewayOptions options;
+  options.wake = [&](const model::Key& key) {
+    if (key.ns == "red") release.wait();
+    fail(Code::exhausted, "too many run");
+  };
+  House house(std::move(options));
+  house.api().create(client::kNamespaces, apiserver::json(R"({"metadata":{"name":"red"}})"));
+  const std::map<std::string, std::string> sleeps = {
+      {std::string(model::kPauseAnnotation), "memory"},
+      {std::string(model::kAutoResumeAnnotation), "true"}};
+  std::vector<Peer> clients;
+  for (int i = 0; i < 40; ++i) {
+    const std::string id = fmt::format("iabcdefghij{:010}", i);
+    house.make_sandbox({.name = id, .ns = "red", .annotations = sleeps});
+    clients.push_back(house.connect());
+    clients.back().send(
+        fmt::format("GET / HTTP/1.1\r\nHost: gw\r\nE2b-Sandbox-Id: {}\r\n"
+                    "E2b-Sandbox-Port: 8000\r\n\r\n",
+                    id));
+  }
+  house.make_sandbox({.annotations = sleeps});
+  EXPECT_EQ(house.connect().ask(request("GET /")).head.status, 429U);
+  release.count_down();
+  for (Peer& client : clients) EXPECT_EQ(client.read_answer().head.status, 429U);
 }
 
 TEST(GatewayLife, ALateWatchIsWaitedFor) {
