@@ -26,7 +26,7 @@ namespace hearth::gateway {
 namespace {
 
 // Connecting takes a millisecond where the sandbox is here, and blocks.
-constexpr unsigned kDialThreads = 8;
+constexpr unsigned kDialThreads = 16;
 constexpr std::size_t kDialQueue = 4096;
 // Each looks at every sandbox there is.
 constexpr std::size_t kSignerQueue = 256;
@@ -102,7 +102,7 @@ struct Gateway::State {
   State(const client::WatchCache& pods, GatewayOptions options)
       : table(table_options(options)),
         dialler(pods, options.reach),
-        errands(kDialThreads, kDialQueue),
+        dials(std::make_unique<net::Workers>(kDialThreads, kDialQueue)),
         signers(1, kSignerQueue, Errands::Rank::background),
         wakers(std::make_unique<net::Workers>(kWakeThreads, kWakeQueue)),
         ahead(dialler),
@@ -122,7 +122,7 @@ struct Gateway::State {
                     .router_open = options.router_open};
     shared.table = &table;
     shared.dialler = &dialler;
-    shared.errands = &errands;
+    shared.dials = dials.get();
     shared.signers = &signers;
     shared.ahead = &ahead;
     shared.spares = &spares;
@@ -174,7 +174,7 @@ struct Gateway::State {
     const auto work = [this, key] {
       std::optional<Refusal> refusal;
       try {
-        if (is_stopping) fail(Code::unavailable, "the gateway is going down");
+        if (shared.is_stopping) fail(Code::unavailable, "the gateway is going down");
         shared.options.wake(key);
       } catch (const Error& error) {
         log::warning("wake a sandbox", {{"sandbox", key.text()}, {"why", error.what()}});
@@ -216,10 +216,9 @@ struct Gateway::State {
   std::mutex lanes_mutex;  // guards lanes against news before start() and after stop()
   std::vector<std::unique_ptr<Lane>> lanes;
   std::vector<std::jthread> threads;
-  Errands errands;
+  std::unique_ptr<net::Workers> dials;
   Errands signers;
   std::unique_ptr<net::Workers> wakers;
-  std::atomic<bool> is_stopping = false;
   Ahead ahead;
   Spares spares;
 };
@@ -270,9 +269,9 @@ void Gateway::stop(Duration grace) {
   }
   for (const auto& lane : state.lanes) lane->cut();
   state.threads.clear();
-  state.errands.stop();
+  state.shared.is_stopping = true;
+  state.dials.reset();
   state.signers.stop();
-  state.is_stopping = true;
   state.wakers.reset();
   state.ahead.stop();
   state.spares.stop();

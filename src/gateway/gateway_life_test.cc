@@ -261,6 +261,35 @@ TEST(GatewayLife, ANamespaceThatWakesManyHoldsUpNoOther) {
   for (Peer& client : clients) EXPECT_EQ(client.read_answer().head.status, 429U);
 }
 
+TEST(GatewayLife, ANamespaceThatDoesNotAnswerHoldsUpNoOther) {
+  House house;
+  house.api().create(client::kNamespaces, apiserver::json(R"({"metadata":{"name":"red"}})"));
+  Program program(echo);
+  Program stuck(echo);
+  house.reach.open(8000, program.port());
+  house.reach.open(9000, stuck.port());
+  std::latch release{1};
+  house.reach.meddle([&](int socket_fd) {
+    sockaddr_in peer{};
+    socklen_t size = sizeof peer;
+    ::getpeername(socket_fd, reinterpret_cast<sockaddr*>(&peer), &size);
+    if (ntohs(peer.sin_port) == stuck.port()) release.wait();
+  });
+  const std::string id = "ibbbbbbbbbb0123456789";
+  house.make_sandbox({.name = id, .ns = "red"});
+  house.make_sandbox();
+  std::vector<Peer> clients;
+  for (int i = 0; i < 40; ++i) {
+    clients.push_back(house.connect());
+    clients.back().send(fmt::format(
+        "GET / HTTP/1.1\r\nHost: gw\r\nE2b-Sandbox-Id: {}\r\nE2b-Sandbox-Port: 9000\r\n\r\n", id));
+  }
+  House::comes_true([&] { return house.reach.dials() >= 8; });
+  EXPECT_EQ(house.connect().ask(request("GET /")).head.status, 200U);
+  release.count_down();
+  for (Peer& client : clients) EXPECT_EQ(client.read_answer().head.status, 200U);
+}
+
 TEST(GatewayLife, ALateWatchIsWaitedFor) {
   House house;
   Program program(echo);

@@ -30,6 +30,10 @@
 #include "http/head_view.h"
 #include "net/tls.h"
 
+namespace hearth::net {
+class Workers;
+}
+
 namespace hearth::gateway {
 
 class Lane;
@@ -41,7 +45,7 @@ struct Shared {
   AccessRules rules;
   Table* table = nullptr;
   const Dialler* dialler = nullptr;
-  Errands* errands = nullptr;  // connecting
+  net::Workers* dials = nullptr;
   Errands* signers = nullptr;  // looking for whose token made a signature: strangers' work
   Ahead* ahead = nullptr;
   Spares* spares = nullptr;
@@ -52,6 +56,7 @@ struct Shared {
   std::atomic<std::size_t> connections = 0;
   std::atomic<std::size_t> control_requests = 0;
   std::atomic<std::size_t> control_bytes = 0;  // of them, as far as they have come
+  std::atomic<bool> is_stopping = false;       // who has not begun with what blocks need not
   std::vector<Lane*> lanes;  // all of them, from before the first runs until the last has ended
 };
 

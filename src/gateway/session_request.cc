@@ -9,6 +9,7 @@
 #include "gateway/rewrite.h"
 #include "gateway/session.h"
 #include "net/tls.h"
+#include "net/workers.h"
 
 namespace hearth::gateway {
 namespace {
@@ -346,10 +347,11 @@ void Session::dial() {
     case Ahead::Found::nothing:
       break;
   }
-  const auto work = [arrival, &dialler = *lane_.shared().dialler, route = route_, port = port_] {
-    arrival(dialler.dial(*route, port));
+  const auto work = [arrival, &shared = lane_.shared(), route = route_, port = port_] {
+    arrival(shared.is_stopping ? Dialled() : shared.dialler->dial(*route, port));
   };
-  if (!lane_.shared().errands->run(work)) refuse(kBusy);
+  // A namespace whose sandboxes do not answer leaves threads to others.
+  if (!lane_.shared().dials->start(work, route_->key.ns)) refuse(kBusy);
 }
 
 void Session::after_dial(Dialled dialled) {
