@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "guest/command_line.h"
 #include "interpreter/cell_run.h"
 
 namespace hearth::interpreter {
@@ -33,8 +34,22 @@ class Turn {
   Turnstile& turnstile_;
 };
 
+// What a process of the sandbox has: PATH, HOME and others also where nobody gave them.
+std::vector<std::string> environment_of_processes(const guest::Settings& settings) {
+  const std::vector<std::string> given = guest::environment_for_commands(settings);
+  const guest::ProcessRights rights;
+  return guest::plan_command({.command = {"cell"}}, {.environment = given,
+                                                     .user = settings.user,
+                                                     .directory = settings.directory,
+                                                     .limits = {},
+                                                     .rights = rights})
+      .environment;
+}
+
 // What becomes of the request's variables afterwards: the sandbox's value, or none.
-void plan_resets(Cell& cell, const std::vector<std::string>& environment) {
+void plan_resets(Cell& cell, const guest::Settings& settings) {
+  if (cell.sets.empty()) return;
+  const std::vector<std::string> environment = environment_of_processes(settings);
   for (const auto& [name, value] : cell.sets) {
     const std::string start = name + '=';
     const auto global = std::ranges::find_if(
@@ -144,12 +159,13 @@ void Context::execute(serve::Exchange& exchange, std::string code, const Variabl
 }
 
 void Context::run(EventStream& stream, std::string code, const Variables& variables) {
-  const std::vector<std::string> environment = guest::environment_for_commands(core_.settings());
+  const guest::Settings settings = core_.settings();
+  const std::vector<std::string> environment = guest::environment_for_commands(settings);
   Cell cell{.count = kernel_->next_count(),
             .language = language_,
             .code = std::move(code),
             .sets = variables};
-  plan_resets(cell, environment);
+  plan_resets(cell, settings);
   const std::uint32_t count = cell.count;
   std::string message = kernel_->message_for(std::move(cell), environment);
   stream.add_execution_count(count);

@@ -350,6 +350,16 @@ TEST_F(Wire, SetsVariablesForOneCell) {
   EXPECT_EQ(run(ask).output, "sandbox None\n");
 }
 
+TEST_F(Wire, VariablesThatEveryProcessHasComeBack) {
+  const std::string ask = "import os; {n: os.environ.get(n) for n in ('PATH', 'HOME', 'LANG')}";
+  const std::string before = run(ask).result_field("text");
+
+  const Executed own = run(ask, R"("env_vars":{"PATH":"/own","HOME":"/own","LANG":"own"})");
+  EXPECT_EQ(own.result_field("text"), "{'PATH': '/own', 'HOME': '/own', 'LANG': 'own'}");
+  EXPECT_EQ(before.find("None"), std::string::npos) << before;
+  EXPECT_EQ(run(ask).result_field("text"), before);
+}
+
 TEST_F(Wire, LearnsOfVariablesThatCameLater) {
   run("1");
   guest_.set_environment("LATER=yes");
