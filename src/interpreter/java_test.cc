@@ -29,7 +29,9 @@ TEST_F(Java, GivesTheLastExpressionAndKeepsWhatIsDeclared) {
   const Executed first = run("1 + 1");
   EXPECT_EQ(first.result_field("text"), "2");
   EXPECT_EQ(first.error_output, "");
-  EXPECT_EQ(text("String s = \"a\\\"b\"; s + \"c\""), R"(a\"bc)");
+  EXPECT_EQ(text("String s = \"a\\\"b\"; s + \"c\""), "a\"bc");
+  EXPECT_EQ(text("\"\\\\d\\n\\t\\u0007 'x' $1\""), "\\d\n\t\a 'x' $1");
+  EXPECT_EQ(text("'\\''"), "'");
   EXPECT_TRUE(run("int x = 5;").results.empty());
   EXPECT_TRUE(run("// nothing").results.empty());
   EXPECT_EQ(
@@ -43,9 +45,13 @@ TEST_F(Java, GivesTheLastExpressionAndKeepsWhatIsDeclared) {
   EXPECT_EQ(written.error_output, "e");
   EXPECT_EQ(written.result_field("text"), "1");
 
-  const Executed given = run("System.getProperty(\"ONE\")", R"(,"env_vars":{"ONE":"1"})");
-  EXPECT_EQ(given.result_field("text"), "1");
-  EXPECT_EQ(text("System.getProperty(\"ONE\")"), "null");
+  const std::string_view ask =
+      "System.getProperty(\"ONE\") + System.getenv(\"ONE\") + System.getenv(\"HOME\")";
+  const Executed given = run(ask, R"(,"env_vars":{"ONE":"1","HOME":"/own"})");
+  EXPECT_EQ(given.result_field("text"), "11/own");
+  EXPECT_EQ(text(ask).find("nullnull/"), 0U);
+  EXPECT_EQ(text(ask).find("own"), std::string::npos);
+  EXPECT_EQ(text("System.getProperty(\"HOME\").equals(System.getenv(\"HOME\"))"), "true");
 }
 
 TEST_F(Java, ReportsErrors) {
@@ -58,6 +64,14 @@ TEST_F(Java, ReportsErrors) {
   const Executed unknown = run("int y = nope;");
   EXPECT_EQ(unknown.error_field("name"), "CompilationException");
   EXPECT_EQ(unknown.error_field("value"), "cannot find symbol");
+  const Executed own =
+      run("class Mine extends RuntimeException { Mine(Throwable t) { super(\"a $1 \\\\\", t); } }\n"
+          "throw new Mine(new IllegalStateException(\"why\"));");
+  EXPECT_EQ(own.error_field("name"), "Mine");
+  EXPECT_EQ(own.error_field("value"), "a $1 \\");
+  EXPECT_EQ(own.error_field("traceback").find("Mine: a $1"), 0U) << own.body;
+  EXPECT_NE(own.error_field("traceback").find("java.lang.IllegalStateException: why"),
+            std::string::npos);
   EXPECT_EQ(run("int z = ;").error_field("name"), "CompilationException");
   EXPECT_EQ(run("class Open {").error_field("name"), "CompilationException");
 }

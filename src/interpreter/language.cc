@@ -74,7 +74,8 @@ Kit node_kit() {
 constexpr std::string_view kJavaStart =
     R"(trap '' INT; f=$(mktemp) && exec 3<&0 0</dev/null 4<>"$f" && rm "$f" &&
 printf %s "$1" >&4 && exec java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto \
-  --add-modules jdk.jshell --add-opens java.base/java.io=ALL-UNNAMED --source 11 /proc/self/fd/4)";
+  --add-modules jdk.jshell --add-opens java.base/java.io=ALL-UNNAMED \
+  --add-opens java.base/java.util=ALL-UNNAMED --source 11 /proc/self/fd/4)";
 
 Kit java_kit() {
   return {.program = "java",

@@ -7,6 +7,7 @@ import java.io.*;
 import java.nio.charset.StandardCharsets;
 import java.util.*;
 import java.util.concurrent.*;
+import java.util.regex.*;
 import java.util.stream.Collectors;
 import jdk.jshell.*;
 import jdk.jshell.execution.LocalExecutionControlProvider;
@@ -15,6 +16,8 @@ public class Driver {
   private static final List<String> IMPORTS =
       List.of("java.io.*", "java.math.*", "java.net.*", "java.nio.file.*", "java.util.*", "java.util.concurrent.*",
               "java.util.function.*", "java.util.regex.*", "java.util.stream.*");
+
+  private static final Pattern ESCAPED = Pattern.compile("\\\\([0-7]{1,3}|.)");
 
   private static class Cell {
     String count;
@@ -29,6 +32,7 @@ public class Driver {
   private static InputStream in;
   private static OutputStream out;
   private static JShell shell;
+  private static Map<String, String> environment;  // what System.getenv() shows
 
   public static void main(String[] arguments) throws Exception {
     // A descriptor that somebody else opened has no other way in.
@@ -41,6 +45,10 @@ public class Driver {
     System.setErr(new PrintStream(new FileOutputStream(FileDescriptor.err), true, "UTF-8"));
     shell = JShell.builder().executionEngine(new LocalExecutionControlProvider(), Map.of()).build();
     for (String each : IMPORTS) shell.eval("import " + each + ";");
+    for (var each : System.getenv().entrySet()) {
+      if (System.getProperty(each.getKey()) == null) System.setProperty(each.getKey(), each.getValue());
+    }
+    environment = openEnvironment();
     startThread(Driver::read);
     send("ready\n");
     while (true) run(cells.take());
@@ -129,18 +137,35 @@ public class Driver {
 
   // --- running a cell
 
-  // Java cannot change its environment: variables are properties.
-  private static void setProperties(String block) {
+  // Java has no word for changing its environment, and keeps it in a map that says no. Behind that is one which does
+  // not: children get it as well. Where a JDK has it no longer, variables are properties alone.
+  @SuppressWarnings("unchecked")
+  private static Map<String, String> openEnvironment() {
+    try {
+      var map = System.getenv().getClass().getDeclaredField("m");
+      map.setAccessible(true);
+      return (Map<String, String>) map.get(System.getenv());
+    } catch (ReflectiveOperationException | RuntimeException closed) {
+      return new HashMap<>();
+    }
+  }
+
+  private static void setVariables(String block) {
     for (String entry : block.split("\0")) {
       int equals = entry.indexOf('=');
-      if (equals > 0) System.setProperty(entry.substring(0, equals), entry.substring(equals + 1));
-      else if (!entry.isEmpty()) System.clearProperty(entry);
+      if (equals > 0) {
+        System.setProperty(entry.substring(0, equals), entry.substring(equals + 1));
+        environment.put(entry.substring(0, equals), entry.substring(equals + 1));
+      } else if (!entry.isEmpty()) {
+        System.clearProperty(entry);
+        environment.remove(entry);
+      }
     }
   }
 
   private static void run(Cell cell) throws IOException {
     running = cell.count;
-    setProperties(cell.sets);
+    setVariables(cell.sets);
     try {
       String shown = evaluate(cell);
       if (isInterrupted(cell.count)) {
@@ -148,9 +173,11 @@ public class Driver {
       } else if (shown != null) {
         sendEvent("{\"type\":\"result\",\"text\":" + quote(shown) + ",\"is_main_result\":true,\"extra\":{}}");
       }
+    } catch (RuntimeException error) {
+      sendError(error.getClass().getSimpleName(), error.getMessage(), error.toString());
     } finally {
       running = "";
-      setProperties(cell.resets);
+      setVariables(cell.resets);
       System.out.flush();
       System.err.flush();
       send("end " + cell.count + " 0\n");
@@ -185,13 +212,26 @@ public class Driver {
     if (event.exception() == null) return true;
     StringWriter trace = new StringWriter();
     event.exception().printStackTrace(new PrintWriter(trace, true));
-    String whole = event.exception() instanceof EvalException
-                       ? ((EvalException) event.exception()).getExceptionClassName()
-                       : event.exception().getClass().getName();
+    String whole = nameOf(event.exception());
     String name = whole.substring(whole.lastIndexOf('.') + 1);
     String message = Objects.requireNonNullElse(event.exception().getMessage(), "");
-    sendError(name, message, trace.toString().replaceFirst("jdk\\.jshell\\.EvalException", whole).strip());
+    sendError(name, message, withNames(trace.toString(), event.exception()).strip());
     return false;
+  }
+
+  // What a cell throws comes wrapped. Its own classes are inside one of JShell's, which nobody wants to see.
+  private static String nameOf(Throwable thrown) {
+    if (!(thrown instanceof EvalException)) return thrown.getClass().getName();
+    return ((EvalException) thrown).getExceptionClassName().replaceFirst("^REPL\\.\\$JShell\\$\\w+?\\$", "");
+  }
+
+  // A name may have a $ in it, which means something else in a replacement.
+  private static String withNames(String trace, Throwable thrown) {
+    for (Throwable each = thrown; each != null; each = each.getCause()) {
+      if (each instanceof EvalException)
+        trace = trace.replaceFirst("jdk\\.jshell\\.EvalException", Matcher.quoteReplacement(nameOf(each)));
+    }
+    return trace;
   }
 
   private static String shownOf(SnippetEvent event) {
@@ -199,7 +239,19 @@ public class Driver {
                            event.snippet().subKind() == Snippet.SubKind.TEMP_VAR_EXPRESSION_SUBKIND;
     String value = event.value();
     if (!isExpression || value == null || value.isEmpty()) return null;
-    boolean isQuoted = value.length() >= 2 && value.startsWith("\"") && value.endsWith("\"");
-    return isQuoted ? value.substring(1, value.length() - 1) : value;
+    boolean isQuoted = value.length() >= 2 && "\"'".indexOf(value.charAt(0)) >= 0 && value.endsWith(value.substring(0, 1));
+    return isQuoted ? unescaped(value.substring(1, value.length() - 1)) : value;
+  }
+
+  // JShell writes strings as they would be in a program.
+  private static String unescaped(String text) {
+    return ESCAPED.matcher(text).replaceAll(found -> Matcher.quoteReplacement(meant(found.group(1))));
+  }
+
+  private static String meant(String escaped) {
+    int letter = "btnfr".indexOf(escaped.charAt(0));
+    if (letter >= 0) return "\b\t\n\f\r".substring(letter, letter + 1);
+    boolean isNumber = Character.isDigit(escaped.charAt(0));
+    return isNumber ? String.valueOf((char) Integer.parseInt(escaped, 8)) : escaped;
   }
 }
