@@ -173,8 +173,18 @@ TEST_F(Figures, TablesHaveDataAndHtml) {
 
   EXPECT_NE(executed.result_field("html").find("<table"), std::string::npos);
   EXPECT_TRUE(
-      executed.result_field("data").starts_with(R"({"a":[1,2],"t":["2020-01-01T00:00:00",)"))
+      executed.result_field("data").starts_with(R"({"a":[1,2],"t":["2020-01-01T00:00:00",null]})"))
       << executed.result_field("data");
+
+  EXPECT_EQ(
+      run("class Own(pd.DataFrame): pass\n"
+          "Own({'n': pd.array([1, None], dtype='Int64'), 's': pd.array(['a', None], 'string'),\n"
+          "     'p': pd.period_range('2020', periods=2, freq='M'), 'o': [pd.NA, 1j],\n"
+          "     'f': [1.5, float('nan')], 'c': pd.Categorical(['x', 'y'])})")
+          .result_field("data"),
+      R"({"n":[1,null],"s":["a",null],"p":["2020-01","2020-02"],"o":[null,"1j"],)"
+      R"("f":[1.5E0,null],"c":["x","y"]})");
+  EXPECT_EQ(run("[pd.NA, pd.NaT]").result_field("json"), "[null,null]");
 }
 
 TEST_F(Figures, PicturesAreShownAlsoWhenSaved) {

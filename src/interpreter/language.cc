@@ -20,9 +20,11 @@ for w in f.readline().split():
     p[n] = f.read(int(s))
 exec(compile(p["driver"], "<hearth driver>", "exec"), {"__name__": "_hearth_driver", "PARTS": p, "CONTROL": f.fileno(), "KEEP": f})
 )";
-constexpr std::array<std::string_view, 9> kPythonParts = {"driver",  "display", "errors",
-                                                          "magics",  "imports", "ipython_shim",
-                                                          "figures", "charts",  "awaiting"};
+constexpr auto kPythonParts = std::to_array<std::string_view>(
+    {"awaiting",        "cell_magics",  "charts",  "compiling", "display", "driver",
+     "errors",          "figures",      "finders", "history",   "imports", "interactivity",
+     "ipython_modules", "ipython_shim", "magics",  "names",     "pretty",  "shell",
+     "timing",          "transform",    "values"});
 
 // In braces: its names would be every cell's.
 constexpr std::string_view kNodeBootstrap = R"({

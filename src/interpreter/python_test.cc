@@ -9,22 +9,7 @@
 namespace hearth::interpreter {
 namespace {
 
-class Python : public testing::Test {
- protected:
-  void SetUp() override {
-#if __has_feature(thread_sanitizer)
-    GTEST_SKIP() << "the thread sanitizer does not survive a clone that shares memory";
-#endif
-    if (::system("python3 -c pass >/dev/null 2>&1") != 0)
-      GTEST_SKIP() << "there is no python3 on this machine";
-  }
-  Executed run(std::string_view code) const {
-    return read_events(guest_.ask("POST", "/execute", cell(code)));
-  }
-  std::string text(std::string_view code) const { return run(code).result_field("text"); }
-
-  TestGuest guest_;
-};
+using Python = PythonTest;
 
 TEST_F(Python, GivesTheLastExpression) {
   EXPECT_EQ(text("x = 5\nx * 2"), "10");
@@ -33,6 +18,10 @@ TEST_F(Python, GivesTheLastExpression) {
   EXPECT_EQ(text("\"it's\""), "it's");
   EXPECT_EQ(text("_"), "it's");
   EXPECT_TRUE(run("x;").results.empty());
+  EXPECT_TRUE(run("(x);  # shown; not").results.empty());
+  EXPECT_TRUE(run("x;\n\n# more").results.empty());
+  EXPECT_EQ(text("x #;"), "5");
+  EXPECT_EQ(text("'a;'"), "a;");
   EXPECT_TRUE(run("None").results.empty());
   EXPECT_TRUE(run("# nothing").results.empty());
 }
@@ -49,6 +38,46 @@ TEST_F(Python, GivesListsAndDictsAsJsonToo) {
   EXPECT_EQ(run("[object()]").result_field("json"), "");
   EXPECT_EQ(text("list(range(30))").find("[0,\n 1,\n 2,"), 0U);
   EXPECT_EQ(run("a = []; a.append(a); a").result_field("text"), "[[...]]");
+}
+
+TEST_F(Python, TakesWhatWasCopiedFromElsewhere) {
+  EXPECT_EQ(text("    def f():\n        return 3\n\n    f()\n  "), "3");
+  EXPECT_EQ(text("\n\n\t# first\n\ty = 5\n\ty"), "5");
+  EXPECT_EQ(run(">>> for i in range(2):\n...     print(i)\n...\n>>> print(2)").output, "0\n1\n2\n");
+  EXPECT_EQ(text("In [3]: z = 1 + 2\n   ...: z"), "3");
+  EXPECT_EQ(text("In [1][:8]"), "    def ");  // a question to the history, and no prompt
+  EXPECT_EQ(run("  !echo indented").output, "indented\n");
+  EXPECT_EQ(run("x = 1\n  y = 2").error_field("name"), "IndentationError");
+}
+
+TEST_F(Python, WhatComesFromTheFutureStays) {
+  run("from __future__ import annotations");
+
+  EXPECT_EQ(run("def f(a: unknown): pass").error, "");
+  EXPECT_EQ(text("f.__annotations__"), "{'a': 'unknown'}");
+}
+
+TEST_F(Python, RemembersWhatCellsWereAndGave) {
+  run("5");
+  run("'text'");
+  EXPECT_EQ(text("_, __, _1, Out[2], In[1], _i, _ii, _i2, len(In)"),
+            "('text', 5, 5, 'text', '5', \"'text'\", '5', \"'text'\", 4)");
+  run("_ = 'mine'");
+  run("7");
+  EXPECT_EQ(text("_"), "mine");
+  EXPECT_EQ(text("_5"), "7");
+}
+
+TEST_F(Python, CellsThatCloseTheirOutputHarmNoOthers) {
+  run("import os, sys\nsys.stdout.close()");
+  EXPECT_EQ(run("print('again')").output, "again\n");
+  run("sys.stderr = None");
+  EXPECT_EQ(run("print('again', file=sys.stderr)").error_output, "again\n");
+  run("os.close(1)");
+  EXPECT_EQ(run("print('still')").output, "still\n");
+  run("import io; sys.stdout = io.StringIO()");
+  EXPECT_EQ(run("print('taken')").output, "");
+  EXPECT_EQ(text("taken = sys.stdout.getvalue(); sys.stdout = sys.__stdout__; taken"), "taken\\n");
 }
 
 TEST_F(Python, SortsSets) {
@@ -96,6 +125,16 @@ TEST_F(Python, HasALoopForWhatNobodyAwaits) {
       text("async def main():\n  return await asyncio.create_task(work(9))\nasyncio.run(main())"),
       "9");
   EXPECT_EQ(text("from asyncio import run\nrun(main())"), "9");
+}
+
+TEST_F(Python, FunctionsOfOtherCellsFindTheLoop) {
+  run("import asyncio\nasync def work(n): return n\n"
+      "def begin(n):\n  return asyncio.create_task(work(n))\n"
+      "def complete(n):\n  return asyncio.run(work(n))");
+
+  EXPECT_EQ(run("task = begin(1)").error, "");
+  EXPECT_EQ(text("await task"), "1");
+  EXPECT_EQ(text("complete(2)"), "2");
 }
 
 TEST_F(Python, TasksGoOnBetweenCells) {
@@ -166,6 +205,23 @@ TEST_F(Python, ShowsRichForms) {
   EXPECT_EQ(executed.result_field("extra"), R"({"x/y":"z"})");
 }
 
+TEST_F(Python, AFormThatFailsIsAnErrorAmongOthers) {
+  const Executed executed =
+      run("class Rich:\n"
+          "  def _repr_html_(self): raise ValueError('no html')\n"
+          "  def _repr_latex_(self): raise NotImplementedError\n"
+          "  def _repr_markdown_(self): return '# h'\n"
+          "Rich()");
+  EXPECT_EQ(executed.error_field("value"), "no html");
+  EXPECT_EQ(executed.error_field("traceback").find("hearth"), std::string::npos);
+  EXPECT_EQ(executed.result_field("markdown"), "# h");
+
+  const Executed unseen = run("class No:\n  def __repr__(self): raise KeyError('k')\nNo()");
+  EXPECT_EQ(unseen.error_field("name"), "KeyError");
+  EXPECT_TRUE(unseen.results.empty());
+  EXPECT_EQ(run("display(No()); print('goes on')").output, "goes on\n");
+}
+
 TEST_F(Python, DisplaysBeforeTheResult) {
   const Executed executed = run("display(1, 2)\n3");
 
@@ -203,17 +259,6 @@ TEST_F(Python, DisplaysFromAHandlerOfSignals) {
   EXPECT_EQ(executed.kinds.back(), "end_of_execution");
   ASSERT_FALSE(executed.results.empty());
   EXPECT_EQ(executed.result_field("text", executed.results.size() - 1), "end");
-}
-
-TEST_F(Python, KnowsIPythonsDisplayWithoutIPython) {
-  const Executed executed =
-      run("from IPython.display import display, HTML, Markdown, Image\n"
-          "from IPython import get_ipython\n"
-          "display(HTML('<i>'))\nMarkdown('# m')");
-
-  EXPECT_EQ(executed.error, "");
-  EXPECT_EQ(executed.result_field("html", 0), "<i>");
-  EXPECT_EQ(executed.result_field("markdown", 1), "# m");
 }
 
 TEST_F(Python, ReportsErrorsWithTheCellsLines) {
@@ -257,54 +302,11 @@ TEST_F(Python, HasNobodyToAsk) {
   EXPECT_EQ(run("import os; os.system('cat')").results.size(), 1U);
 }
 
-TEST_F(Python, RunsMagicsOfOneLineWithoutTheirSign) {
-  EXPECT_EQ(run("cd /usr").output, "/usr\n");
-  EXPECT_EQ(text("pwd"), "/usr");
-  EXPECT_NE(run("ls -d /usr/..").output.find("/usr/..\n"), std::string::npos);
-  EXPECT_NE(run("  env\n").result_field("text").find("'PATH':"), std::string::npos);
-  // What has a value is no magic, and what is assigned neither.
-  EXPECT_EQ(text("pwd = 3; la = 1; pwd"), "3");
-  EXPECT_EQ(text("pwd"), "3");
-  EXPECT_EQ(run("ls = 5").error, "");
-  EXPECT_EQ(text("ls -la"), "4");
-  EXPECT_EQ(run("1\ncd /dev").error_field("name"), "NameError");
-  EXPECT_EQ(run("nothing").error_field("name"), "NameError");
-}
-
-TEST_F(Python, LeavesStringsAndBracketsBesideMagicsAlone) {
-  const Executed executed =
-      run("!echo ran\n"
-          "x = (15\n  % 7)\n"
-          "y = 15 \\\n  % 7\n"
-          "words = '''it's (\n%cd /\n!echo no\n'''  # (\n"
-          "short = 'a\\\n!b'\n"
-          "if x:\n  !echo $x\n"
-          "(x, y, words, short)");
-
-  EXPECT_EQ(executed.error, "");
-  EXPECT_EQ(executed.output, "ran\n1\n");
-  EXPECT_EQ(executed.result_field("text"), R"((1, 1, "it's (\n%cd /\n!echo no\n", 'a!b'))");
-}
-
-TEST_F(Python, RunsMagics) {
-  EXPECT_EQ(run("%cd /usr").output, "/usr\n");
-  EXPECT_EQ(run("x = 3\n!echo $x {x + 1}").output, "3 4\n");
-  EXPECT_EQ(run("a = !printf 'one\\ntwo'\na").result_field("json"), R"(["one","two"])");
-  EXPECT_EQ(run("%%bash\necho $((1 + 2))").output, "3\n");
-  EXPECT_EQ(run("%env NAME=value\nimport os\nos.environ['NAME']").result_field("text"), "value");
-  EXPECT_EQ(run("%matplotlib inline\n1").result_field("text"), "1");
-  EXPECT_EQ(run("if True:\n    !echo inside").output, "inside\n");
-  EXPECT_EQ(text("10 % 3"), "1");
-  EXPECT_NE(run("%nonsense").error_output.find("`%nonsense` not found"), std::string::npos);
-  EXPECT_EQ(run("%%nonsense\nx").error, "");
-  EXPECT_EQ(run("%%bash\nexit 3").error_field("name"), "CalledProcessError");
-}
-
 TEST_F(Python, IsTheMainModule) {
   EXPECT_EQ(text("__name__"), "__main__");
   EXPECT_EQ(text("import pickle\ndef f(): pass\npickle.loads(pickle.dumps(f)) is f"), "True");
   EXPECT_EQ(text("sorted(name for name in globals() if not name.startswith('_'))"),
-            "['f', 'pickle']");
+            "['In', 'Out', 'f', 'pickle']");
 }
 
 TEST_F(Python, ForksAreNotTheKernel) {

@@ -115,6 +115,14 @@ std::string cell(std::string_view code, std::string_view more) {
   return fmt::format("{{\"code\":{}{}{}}}", json_quote(code), more.empty() ? "" : ",", more);
 }
 
+void PythonTest::SetUp() {
+#if __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "the thread sanitizer does not survive a clone that shares memory";
+#endif
+  if (::system("python3 -c pass >/dev/null 2>&1") != 0)
+    GTEST_SKIP() << "there is no python3 on this machine";
+}
+
 Executed read_events(const http::Response& response) {
   Executed executed;
   executed.status = response.status;

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "guest/core.h"
 #include "http/http.h"
 #include "serve/testing.h"
@@ -56,5 +58,17 @@ Executed read_events(const http::Response& response);
 
 // An /execute request's body.
 std::string cell(std::string_view code, std::string_view more = "");
+
+// Cells of Python, in the guest's first context.
+class PythonTest : public testing::Test {
+ protected:
+  void SetUp() override;
+  Executed run(std::string_view code) const {
+    return read_events(guest_.ask("POST", "/execute", cell(code)));
+  }
+  std::string text(std::string_view code) const { return run(code).result_field("text"); }
+
+  TestGuest guest_;
+};
 
 }  // namespace hearth::interpreter

@@ -14,8 +14,23 @@ RUNS_LOOP = re.compile(
     r"\b(asyncio|anyio|trio|uvloop)\s*\.\s*(run|Runner)\b|\brun_(until_complete|forever)\b|(?<![\w.])run\(")
 
 
+# What cells have declared that needs a loop: who names it needs one too.
+names = set()
+WORD = re.compile(r"[A-Za-z_]\w*")
+
+
 def needs_loop(code):
-    return bool(NEEDS_LOOP.search(code)) and not RUNS_LOOP.search(code)
+    if RUNS_LOOP.search(code):
+        return False
+    return bool(NEEDS_LOOP.search(code)) or bool(names) and not names.isdisjoint(WORD.findall(code))
+
+
+def note_names(tree, text):
+    lines = text.splitlines()
+    for each in tree.body:
+        if type(each).__name__ in ("FunctionDef", "ClassDef"):
+            is_one = needs_loop("\n".join(lines[each.lineno:each.end_lineno]) or lines[each.lineno - 1])
+            (names.add if is_one else names.discard)(each.name)
 
 
 def open_loop():
@@ -33,7 +48,7 @@ def await_all(body, last):
         try:
             for code in (body, last):
                 value = eval(code, core.namespace) if code else None
-                if code and code.co_flags & core.COROUTINE:
+                if code and code.co_flags & core.part("compiling").COROUTINE:
                     value = await value
             return value if last else None, None
         except Exception as error:  # raised below: the loop's own lines are nobody's business

@@ -12,6 +12,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import PathPatch, Rectangle, Wedge
 from matplotlib.text import Text
 
+core = core  # given by the driver
+
 UNIT = re.compile(r"\s\((.*?)\)|\[(.*?)\]")
 
 
@@ -119,6 +121,8 @@ def coordinate(value):
     """As the cell gave it: words stay words, and moments are ISO text with a zone only if they have one."""
     if isinstance(value, str):
         return value
+    if core.part("values").is_missing(value):
+        return None
     if hasattr(value, "isoformat"):
         return value.isoformat()
     if getattr(getattr(value, "dtype", None), "kind", "") == "M":

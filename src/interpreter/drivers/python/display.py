@@ -1,281 +1,246 @@
-"""How values look: text as IPython prints it, and the richer forms that objects offer about themselves."""
-import binascii
-
+"""How values look: text as IPython prints it, and the richer forms that objects offer about themselves or libraries
+register for them."""
 core = core  # given by the driver
+pretty = core.part("pretty")
+values = core.part("values")
 
-# Where each MIME type goes in a result event.
-KEYS = {
-    "text/plain": "text",
-    "text/html": "html",
-    "text/markdown": "markdown",
-    "image/svg+xml": "svg",
-    "image/png": "png",
-    "image/jpeg": "jpeg",
-    "application/pdf": "pdf",
-    "text/latex": "latex",
-    "application/json": "json",
-    "application/javascript": "javascript",
-    "e2b/data": "data",
-    "e2b/chart": "chart",
-}
-METHODS = {
-    "text/html": "_repr_html_",
-    "text/markdown": "_repr_markdown_",
-    "image/svg+xml": "_repr_svg_",
-    "image/png": "_repr_png_",
-    "image/jpeg": "_repr_jpeg_",
-    "application/pdf": "_repr_pdf_",
-    "text/latex": "_repr_latex_",
-    "application/json": "_repr_json_",
-    "application/javascript": "_repr_javascript_",
-}
-WIDTH = 79
-BRACKETS = {list: ("[", "]"), tuple: ("(", ")"), dict: ("{", "}"), set: ("{", "}"),
-            frozenset: ("frozenset({", "})")}
+# No object has it on purpose: who has, has everything.
+CANARY = "_ipython_canary_method_should_not_exist_"
 
 
-# --- text
+class FormatterWarning(UserWarning):
+    """A form that is not of the type it ought to be."""
 
 
-def pretty(value, column=0, depth=0, inside=()):
-    """flat(), but containers that do not fit a line have an item on each."""
-    text = flat(value)
-    brackets = BRACKETS.get(type(value))
-    if brackets is None or not value or column + len(text) <= WIDTH or depth > 20 or id(value) in inside:
-        return text
-    column += len(brackets[0])
-    inside = inside + (id(value),)
-    items = []
-    if type(value) is dict:
-        for key, item in value.items():
-            start = flat(key) + ": "
-            items.append(start + pretty(item, column + len(start), depth + 1, inside))
-    else:
-        items = [pretty(item, column, depth + 1, inside) for item in ordered(value)]
-    return enclosed(value, items, ",\n" + " " * column)
+# --- one form
 
 
-def flat(value, inside=()):
-    """repr(), with sets in order, also those in other containers."""
-    text = repr(value)
-    if type(value) not in BRACKETS or "{" not in text or not value or id(value) in inside or len(inside) > 20:
-        return text
-    inside = inside + (id(value),)
-    if type(value) is dict:
-        items = [flat(key, inside) + ": " + flat(item, inside) for key, item in value.items()]
-    else:
-        items = [flat(item, inside) for item in ordered(value)]
-    return enclosed(value, items, ", ")
+class Formatter:
+    """One MIME type: the method that objects may have for it, and functions for classes that have none."""
 
+    enabled = True
 
-def enclosed(value, items, separator):
-    opening, closing = BRACKETS[type(value)]
-    if type(value) is tuple and len(items) == 1:
-        closing = ",)"
-    return opening + separator.join(items) + closing
+    def __init__(self, mime, method, kinds=(str,)):
+        self.format_type, self.print_method, self.kinds = mime, method, kinds
+        self.type_printers, self.deferred_printers, self.singleton_printers = {}, {}, {}
 
+    def for_type(self, kind, function=None):
+        if isinstance(kind, str):
+            module, _, name = kind.rpartition(".")
+            return self.for_type_by_name(module, name, function)
+        before = self.printer_of_class(kind)
+        if function is not None:
+            self.type_printers[kind] = function
+        return before
 
-def ordered(value):
-    if isinstance(value, (set, frozenset)):
-        for key in (None, str):
-            try:
-                return sorted(value, key=key)
-            except Exception:
-                pass  # of several kinds, or without a text
-    return value
+    def for_type_by_name(self, module, name, function=None):
+        before = self.deferred_printers.get((module, name))
+        if function is not None:
+            self.deferred_printers[module, name] = function
+        return before
 
+    def pop(self, kind, default=None):
+        if isinstance(kind, str):
+            module, _, name = kind.rpartition(".")
+            return self.deferred_printers.pop((module, name), default)
+        return self.type_printers.pop(kind, default)
 
-def text_of(value):
-    try:
-        if type(value) in BRACKETS:
-            return pretty(value)
-        if isinstance(value, type):
-            module = getattr(value, "__module__", None)
-            name = getattr(value, "__qualname__", value.__name__)
-            return name if module in ("builtins", None) else module + "." + name
-        if callable(value) and type(value).__name__ == "function":
-            return "<function %s>" % signature_of(value)
-        return repr(value)
-    except Exception as error:
-        return "<%s whose repr() failed: %s>" % (type(value).__name__, type(error).__name__)
+    def printer_of_class(self, cls):
+        return self.type_printers.get(cls) or self.deferred_printers.get((cls.__module__, cls.__name__))
 
+    def lookup_by_type(self, kind):
+        for cls in kind.__mro__:
+            printer = self.printer_of_class(cls)
+            if printer is not None:
+                return printer
+        raise KeyError("No registered printer for %r" % kind)
 
-def signature_of(function):
-    import inspect
-    try:
-        signature = str(inspect.signature(function))
-    except (TypeError, ValueError):
-        signature = "(...)"
-    return "%s.%s%s" % (function.__module__, function.__qualname__, signature)
+    def lookup(self, value):
+        return self.singleton_printers.get(id(value)) or self.lookup_by_type(type(value))
 
-
-def without_quotes(text):
-    if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
-        return text[1:-1]
-    return text
-
-
-# --- the richer forms
-
-
-def bundle_of(value):
-    """MIME type to content; None for an object that has shown itself."""
-    if isinstance(value, type):
-        return {"text/plain": text_of(value)}
-    kind = type(value)
-    own = getattr(kind, "_ipython_display_", None)
-    if own is not None:
+    def function_for(self, value):
         try:
-            own(value)
+            return self.lookup(value)
+        except KeyError:
+            method = method_of(value, self.print_method)
+            return None if method is None else lambda _: method()
+
+    def __call__(self, value):
+        function = self.function_for(value) if self.enabled else None
+        if function is None:
             return None
-        except Exception:
-            pass  # it cannot; the ordinary forms then
-    bundle = {"text/plain": text_of(value)}
-    for mime, method in METHODS.items():
-        offered = call(kind, value, method)
-        if offered is not None:
-            bundle[mime] = offered[0] if isinstance(offered, tuple) else offered
-    whole = call(kind, value, "_repr_mimebundle_", include=None, exclude=None)
-    if isinstance(whole, tuple):
-        whole = whole[0]
-    if isinstance(whole, dict):
-        bundle.update(whole)
-    add_ours(value, kind, bundle)
-    return bundle
+        form = reported(lambda: function(value))
+        content = form[0] if isinstance(form, tuple) and form else form
+        if content is not None and self.kinds and not isinstance(content, self.kinds):
+            import warnings
+            warnings.warn("%s formatter returned invalid type %s (expected %s) for object: %s" % (
+                self.format_type, type(content), self.kinds[0], object.__repr__(value)), FormatterWarning, stacklevel=2)
+            return None
+        return form
 
 
-def call(kind, value, method, **arguments):
-    function = getattr(kind, method, None)
-    if not callable(function):
+class PlainTextFormatter(Formatter):
+    pprint = True
+    max_width = pretty.WIDTH
+    max_seq_length = 0
+    newline = "\n"
+    verbose = False
+    float_format = "%r"
+
+    def __init__(self):
+        super().__init__("text/plain", "_repr_pretty_")
+
+    def __call__(self, value):
+        if not self.pprint:
+            return reported(lambda: repr(value))
+        return reported(lambda: pretty.pretty(value, self.max_width, self))
+
+    def set_precision(self, form):
+        """How floats look: a number of digits, a format, or nothing for all digits."""
+        if form.isdigit():
+            form = "%." + form + "f"
+        self.float_format = form or "%r"
+        self.pop(float)
+        if form:
+            self.for_type(float, lambda value, printer, cycle: printer.text(form % value))
+        return self.float_format
+
+
+def method_of(value, name):
+    if isinstance(value, type):
         return None
     try:
-        return function(value, **arguments)
+        if getattr(value, CANARY, None) is not None:
+            return None
+        method = getattr(value, name, None)
     except Exception:
-        return None  # an object that cannot show itself this way has others
+        return None
+    return method if callable(method) else None
+
+
+def reported(make):
+    """What `make` gives. Where it fails, that is an error of the cell, but not its end: there are other forms."""
+    try:
+        return make()
+    except NotImplementedError:
+        return None
+    except Exception as error:
+        core.send_event(core.part("errors").event_of(error))
+        return None
+
+
+# --- all forms
+
+
+class DisplayFormatter:
+    def __init__(self):
+        binary = (bytes, str)
+        self.formatters = {each.format_type: each for each in (
+            PlainTextFormatter(),
+            Formatter("text/html", "_repr_html_"),
+            Formatter("text/markdown", "_repr_markdown_"),
+            Formatter("image/svg+xml", "_repr_svg_"),
+            Formatter("image/png", "_repr_png_", binary),
+            Formatter("image/jpeg", "_repr_jpeg_", binary),
+            Formatter("application/pdf", "_repr_pdf_", binary),
+            Formatter("text/latex", "_repr_latex_"),
+            Formatter("application/json", "_repr_json_", (dict, list, str)),
+            Formatter("application/javascript", "_repr_javascript_"),
+        )}
+        self.ipython_display_formatter = Formatter(None, "_ipython_display_", ())
+        self.mimebundle_formatter = Formatter(None, "_repr_mimebundle_", ())
+
+    @property
+    def active_types(self):
+        return [mime for mime, formatter in self.formatters.items() if formatter.enabled]
+
+    @active_types.setter
+    def active_types(self, wanted):
+        for mime, formatter in self.formatters.items():
+            formatter.enabled = mime in wanted
+
+    def format(self, value, include=None, exclude=None):
+        """MIME types to contents, and to what is said about these; nothing of a value that has shown itself."""
+        if self.has_shown_itself(value):
+            return {}, {}
+        bundle, about = self.whole(value, include, exclude)
+        for mime, formatter in self.formatters.items():
+            if mime in bundle or include and mime not in include or exclude and mime in exclude:
+                continue
+            form = formatter(value)
+            if isinstance(form, tuple) and len(form) == 2:
+                form, about[mime] = form
+            if form is not None:
+                bundle[mime] = form
+        if include:
+            bundle = {mime: form for mime, form in bundle.items() if mime in include}
+        return {mime: form for mime, form in bundle.items() if not exclude or mime not in exclude}, about
+
+    def has_shown_itself(self, value):
+        function = self.ipython_display_formatter.function_for(value)
+        if function is None:
+            return False
+        shown = []
+        reported(lambda: (function(value), shown.append(True)))
+        return bool(shown)
+
+    def whole(self, value, include, exclude):
+        method = method_of(value, "_repr_mimebundle_")
+        whole = reported(lambda: method(include=include, exclude=exclude)) if method else None
+        whole, about = whole if isinstance(whole, tuple) and len(whole) == 2 else (whole, {})
+        return (dict(whole), dict(about or {})) if isinstance(whole, dict) else ({}, {})
+
+
+formatter = DisplayFormatter()
+
+
+def bundle_of(value, include=None, exclude=None):
+    """MIME type to content; empty for an object that has shown itself, or cannot."""
+    bundle, _ = formatter.format(value, include, exclude)
+    if bundle:
+        add_ours(value, type(value), bundle)
+    return bundle
 
 
 def add_ours(value, kind, bundle):
     if isinstance(value, (list, dict)):
         bundle["application/json"] = value
-    module = getattr(kind, "__module__", "") or ""
-    if module.split(".")[0] == "pandas" and kind.__name__ == "DataFrame":
+    homes = {(getattr(cls, "__module__", None) or "").split(".")[0] for cls in kind.__mro__}
+    if "pandas" in homes and any(cls.__name__ == "DataFrame" for cls in kind.__mro__):
         try:
-            bundle["e2b/data"] = {
-                column: [plain(item) for item in value[column].tolist()] for column in value.columns}
+            bundle["e2b/data"] = {column: values.column_of(value[column]) for column in value.columns}
         except Exception:
             pass  # several columns of one name, for instance
-    if module.startswith("matplotlib.") and hasattr(value, "savefig"):
+    if "matplotlib" in homes and hasattr(value, "savefig"):
         bundle.update(core.part("figures").bundle_of(value))
 
 
-def plain(item):
-    return item.isoformat() if hasattr(item, "isoformat") else item
+# --- showing
 
 
-# --- JSON
+def event_of(value, is_main, include=None, exclude=None):
+    bundle = bundle_of(value, include, exclude)
+    return values.event_of_bundle(bundle, is_main) if bundle else None
 
 
-def json_of(value):
-    """JSON text, or None for what has none. NaN and infinity become null, as browsers do it."""
-    import json
-    try:
-        return json.dumps(value, default=simpler, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        pass
-    try:
-        return json.dumps(clean(value, 0), default=simpler, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        return None
+def displayhook(value):
+    """What a value by itself on a line does, for who calls it."""
+    if value is None:
+        return
+    core.part("history").remember_value(value)
+    event = event_of(value, True)
+    if event:
+        core.send_event(event)
 
 
-def simpler(value):
-    if hasattr(value, "isoformat"):
-        return value.isoformat()
-    if hasattr(value, "tolist"):  # numpy
-        return clean(value.tolist(), 0)
-    if isinstance(value, (set, frozenset)):
-        return sorted(value, key=repr)
-    import dataclasses
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.asdict(value)
-    if type(value).__module__ in ("uuid", "decimal", "pathlib", "ipaddress", "fractions"):
-        return str(value)
-    if type(value).__module__ == "enum" or hasattr(value, "_value_"):
-        return value._value_
-    raise TypeError("%s has no JSON" % type(value).__name__)
-
-
-def clean(value, depth):
-    if depth > 200:
-        raise ValueError("too deep, or contains itself")
-    if isinstance(value, float):
-        return value if value - value == 0 else None
-    if isinstance(value, dict):
-        return {key_text(key): clean(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [clean(item, depth + 1) for item in value]
-    return value
-
-
-def key_text(key):
-    if isinstance(key, str):
-        return key
-    if key is None:
-        return "null"
-    if isinstance(key, bool):  # before numbers: 1 == True
-        return "true" if key else "false"
-    return key.isoformat() if hasattr(key, "isoformat") else str(key)
-
-
-# --- events
-
-
-def encoded(mime, content):
-    """A value of the event, as JSON text."""
-    if isinstance(content, (bytes, bytearray)):
-        content = binascii.b2a_base64(content, newline=False).decode("ascii")
-    if isinstance(content, str):
-        if mime == "text/plain":
-            content = without_quotes(content)
-        elif mime in ("image/png", "image/jpeg", "application/pdf"):
-            content = content.strip()
-        if mime != "application/json":
-            return core.quote(content)
-        try:
-            import json
-            return json.dumps(json.loads(content))
-        except ValueError:
-            return core.quote(content)
-    return json_of(content)
-
-
-def event_of_bundle(bundle, is_main):
-    fields = ['"type":"result"']
-    extra = []
-    for mime, content in bundle.items():
-        text = None if content is None else encoded(mime, content)
-        if text is None:
-            continue
-        key = KEYS.get(mime)
-        if key:
-            fields.append('"%s":%s' % (key, text))
-        else:
-            extra.append("%s:%s" % (core.quote(str(mime)), text))
-    fields.append('"is_main_result":%s' % ("true" if is_main else "false"))
-    fields.append('"extra":{%s}' % ",".join(extra))
-    return "{%s}" % ",".join(fields)
-
-
-def event_of(value, is_main):
-    bundle = bundle_of(value)
-    return None if bundle is None else event_of_bundle(bundle, is_main)
-
-
-class Handle:
+class DisplayHandle:
     """What display(..., display_id=...) gives back. An update is shown as another result."""
 
-    def __init__(self, display_id):
-        self.display_id = display_id
+    def __init__(self, display_id=None):
+        self.display_id = display_id or "%032x" % id(self)
+
+    def __repr__(self):
+        return "<DisplayHandle display_id=%s>" % self.display_id
 
     def display(self, value, **options):
         display(value, **options)
@@ -283,11 +248,17 @@ class Handle:
     update = display
 
 
-def display(*values, include=None, exclude=None, raw=False, display_id=None, **options):
-    for value in values:
-        event = event_of_bundle(value, False) if raw else event_of(value, False)
+shown_instead = []  # functions that take what is displayed, while something captures it
+
+
+def display(*shown, include=None, exclude=None, raw=False, display_id=None, **options):
+    for value in shown:
+        if shown_instead:
+            shown_instead[-1](value if raw else bundle_of(value, include, exclude))
+            continue
+        event = values.event_of_bundle(value, False) if raw else event_of(value, False, include, exclude)
         if event:
             core.send_event(event)
-    if display_id is not None:
-        return Handle(str(display_id) if display_id is not True else "%x" % id(values))
-    return None
+    if display_id is None:
+        return None
+    return DisplayHandle(None if display_id is True else str(display_id))

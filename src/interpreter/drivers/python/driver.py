@@ -17,11 +17,9 @@ import builtins
 import io
 import os
 import sys
-from _ast import Expr, Expression, PyCF_ONLY_AST
 from _signal import SIG_BLOCK, SIG_SETMASK, pthread_sigmask, valid_signals
 from _socket import AF_UNIX, MSG_DONTWAIT, SOCK_STREAM, socket
 from _thread import RLock, get_ident
-from keyword import iskeyword
 from time import perf_counter_ns
 from types import ModuleType
 
@@ -30,11 +28,6 @@ try:
 except ImportError:
     from json.encoder import py_encode_basestring_ascii as quote
 
-AWAIT = 0x2000  # ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, without importing ast
-COROUTINE = 0x80  # inspect.CO_COROUTINE
-# Cells that are run again and again are compiled once.
-MOST_CACHED = 64
-LONGEST_CACHED = 4096
 # How long to look for the next cell before sleeping: who sends cell after cell does not pay for
 # waking this process, which takes longer than a small cell. On two quiet processors a cell then
 # takes 80 to 120 us instead of 180; it costs a sandbox so much time after each cell, and no more.
@@ -44,7 +37,6 @@ namespace = sys.modules["__main__"].__dict__
 core = sys.modules["_hearth"] = ModuleType("_hearth")
 control = socket(AF_UNIX, SOCK_STREAM, 0, CONTROL)
 control.settimeout(None)
-cache = {}
 parts = {}
 before_end = []  # what to do when a cell is over: figures to show, and so on
 
@@ -55,6 +47,8 @@ class State:
     running = False
     last_writer = None  # a Stream, or "frame"
     count = 0
+    future = 0  # flags of the compiler that cells have set
+    watchers = None  # the part "shell", once somebody has asked for it
 
 
 def part(name):
@@ -157,7 +151,23 @@ class Stream(io.FileIO):
         return super().write(data)
 
 
+def mend_streams():
+    """After a cell that closed what all cells write to."""
+    for fd, kept in spare_outputs.items():
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.dup2(kept, fd)
+    if own_stdout.closed or own_stderr.closed:
+        open_streams()
+    if sys.stdout is None or getattr(sys.stdout, "closed", None) is True:
+        sys.stdout = own_stdout
+    if sys.stderr is None or getattr(sys.stderr, "closed", None) is True:
+        sys.stderr = own_stderr
+
+
 def open_streams():
+    global own_stdout, own_stderr
     texts = []
     for fd, name in ((1, "<stdout>"), (2, "<stderr>")):
         raw = Stream(fd)
@@ -167,12 +177,12 @@ def open_streams():
         text.mode = "w"
         texts.append((raw, text))
     texts[0][0].other, texts[1][0].other = texts[1][1], texts[0][1]
-    sys.stdout = sys.__stdout__ = texts[0][1]
-    sys.stderr = sys.__stderr__ = texts[1][1]
-    sys.stdin = sys.__stdin__ = open(0, closefd=False)
+    own_stdout = sys.stdout = sys.__stdout__ = texts[0][1]
+    own_stderr = sys.stderr = sys.__stderr__ = texts[1][1]
 
 
 own_stdout = own_stderr = None
+spare_outputs = {}  # each of them a second time, for cells that close the first
 
 
 def flush():
@@ -201,62 +211,8 @@ def send_event(event):
 # --- running a cell
 
 
-def cell_name(count):
-    return "Cell In[%d]" % count
-
-
-def remember_source(name, code):
-    """For tracebacks and inspect.getsource."""
-    import linecache
-    linecache.cache[name] = (len(code), None, code.splitlines(True), name)
-
-
-def parse(code, name):
-    return compile(code, name, "exec", PyCF_ONLY_AST | AWAIT, True)
-
-
-def automagic(code):
-    """What IPython makes of `pip install x` and `pwd`, while nothing is called pip or pwd."""
-    words = code.split(None, 1)
-    if not words or not words[0].isidentifier() or "\n" in code.strip():
-        return None
-    is_taken = words[0] in namespace or hasattr(builtins, words[0]) or iskeyword(words[0])
-    if is_taken or len(words) > 1 and words[1].startswith("="):
-        return None
-    return part("magics").automagic(code)
-
-
-def compile_cell(code):
-    name = cell_name(State.count)
-    remember_source(name, code)
-    magic = automagic(code)
-    try:
-        tree = parse(magic or code, name)
-    except SyntaxError:
-        if "%" not in code and "!" not in code and "?" not in code:
-            raise
-        changed = part("magics").transform(code)
-        if changed == code:
-            raise
-        tree = parse(changed, name)
-    last = None
-    if tree.body and type(tree.body[-1]) is Expr and not code.rstrip().endswith(";"):
-        last = compile(Expression(tree.body.pop().value), name, "eval", AWAIT, True)
-    body = compile(tree, name, "exec", AWAIT, True) if tree.body else None
-    asynchronous = bool((body.co_flags if body else 0) & COROUTINE
-                        or (last.co_flags if last else 0) & COROUTINE)
-    if not asynchronous and ("asyncio" in sys.modules or "asyncio" in code or "aiohttp" in code):
-        asynchronous = part("awaiting").needs_loop(code)
-    compiled = (body, last, asynchronous)
-    if len(code) <= LONGEST_CACHED and not magic:  # a variable may take the name
-        if len(cache) >= MOST_CACHED:
-            del cache[next(iter(cache))]
-        cache[code] = compiled
-    return compiled
-
-
 def execute(code):
-    body, last, asynchronous = cache.get(code) or compile_cell(code)
+    body, last, asynchronous = compiled(code)
     if asynchronous:
         return part("awaiting").await_all(body, last)
     if body:
@@ -264,15 +220,10 @@ def execute(code):
     return eval(last, namespace) if last else None
 
 
-def remember_value(value):
-    namespace["___"] = namespace.get("__")
-    namespace["__"] = namespace.get("_")
-    namespace["_"] = value
-
-
 def event_of_value(value):
     kind = type(value)
-    if kind is int or kind is float or kind is bool or kind is str:
+    # Who has the shell may have said how such values look.
+    if State.watchers is None and (kind is int or kind is float or kind is bool or kind is str):
         text = repr(value)
         if kind is str:
             text = text[1:-1]
@@ -295,21 +246,27 @@ def run_cell(code):
     try:
         try:
             State.running = True
+            remember_input(code, State.count)
+            if State.watchers:
+                State.watchers.tell_before(code)
             value = execute(code)
             if value is not None:
-                remember_value(value)
                 event = event_of_value(value)
+                remember_value(value)
                 if event:
                     events.append(event)
         finally:
-            if before_end:
+            if before_end or State.watchers:
                 if events:
                     send_event(events.pop())
                 for action in before_end:
                     action()
+                if State.watchers:
+                    State.watchers.tell_after(sys.exc_info()[1])
             State.running = False
     except BaseException as error:
         State.running = False
+        sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
         events.append(part("errors").event_of(error))
     if State.pid != os.getpid():
         os._exit(0)  # the cell forked and the child came back: it is not the kernel
@@ -340,6 +297,7 @@ def serve():
         if sets:
             set_variables(inbox.take(sets))
         before = inbox.take(resets) if resets else b""
+        mend_streams()
         events = run_cell(inbox.take(length).decode("utf-8", "replace"))
         if before:
             set_variables(before)
@@ -367,80 +325,39 @@ def display(*values, **options):
     return part("display").display(*values, **options)
 
 
+def displayhook(value):
+    part("display").displayhook(value)
+
+
 def get_ipython():
-    return part("magics").shell
-
-
-class Watcher:
-    """Sees some modules being imported, and completes them: first among the finders."""
-
-    watched = {"matplotlib", "matplotlib.pyplot", "PIL.Image", "IPython", "IPython.display",
-               "IPython.core.display_functions", "IPython.core.getipython"}
-    busy = set()
-
-    @classmethod
-    def find_spec(cls, name, path=None, target=None):
-        if name not in cls.watched or name in cls.busy:
-            return None
-        from importlib.util import find_spec
-        cls.busy.add(name)
-        try:
-            spec = find_spec(name)
-        except ImportError:
-            spec = None
-        finally:
-            cls.busy.discard(name)
-        if spec is None or spec.loader is None or not hasattr(spec.loader, "exec_module"):
-            return spec
-        return part("imports").completed(name, spec)
-
-
-class LateSite:
-    """Finds what a user installed for himself since the kernel began: Python looks for that folder once, at its start."""
-
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        import site
-        folder = site.getusersitepackages()
-        if path is not None or not site.ENABLE_USER_SITE or folder in sys.path or not os.path.isdir(folder):
-            return None
-        from importlib.machinery import PathFinder
-        site.addsitedir(folder)
-        return PathFinder.find_spec(name)
-
-
-class Substitute:
-    """Stands in for IPython where it is not installed: last among the finders."""
-
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        if name == "IPython" or name.startswith("IPython."):
-            return part("imports").substitute(name)
-        return None
+    State.watchers = part("shell")
+    return State.watchers.shell
 
 
 def set_up():
-    global own_stdout, own_stderr
     import signal
     signal.signal(signal.SIGINT, on_interrupt)
     null = os.open("/dev/null", os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
+    for fd in (1, 2):
+        spare_outputs[fd] = os.dup(fd)
     open_streams()
-    own_stdout, own_stderr = sys.stdout, sys.stderr
+    sys.stdin = sys.__stdin__ = open(0, closefd=False)
+    sys.displayhook = displayhook
     builtins.input = no_input
     builtins.display = display
     builtins.get_ipython = get_ipython
-    sys.meta_path.insert(0, Watcher)
-    sys.meta_path += [LateSite, Substitute]
     sys.argv = [""]
     for name in [name for name in namespace if not name.startswith("__")]:
         del namespace[name]
-    import linecache  # noqa: F401  (so that no cell pays for it)
 
 
 set_up()
 core.__dict__.update(
     {name: value for name, value in globals().items() if not name.startswith("__")})
+part("finders")
+compiled = part("compiling").compiled
+remember_input, remember_value = part("history").remember_input, part("history").remember_value
 send(b"ready\n")
 serve()

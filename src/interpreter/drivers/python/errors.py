@@ -72,9 +72,19 @@ def safe_text(error):
         return "<its text could not be made>"
 
 
+def text_of(error):
+    """The traceback, or what a handler of the cell's own makes of it."""
+    shell = core.State.watchers and core.State.watchers.shell
+    if shell and shell.CustomTB is not None and isinstance(error, shell.custom_exceptions):
+        lines = shell.CustomTB(shell, type(error), error, error.__traceback__, tb_offset=None)
+        if lines is not None:
+            return lines if isinstance(lines, str) else "\n".join(lines)
+    return "\n".join(describe(error, set()))
+
+
 def event_of(error):
     try:
-        text = "\n".join(describe(error, set()))
+        text = text_of(error)
     except Exception:
         text = "%s: %s" % (type(error).__name__, safe_text(error))
     return '{"type":"error","name":%s,"value":%s,"traceback":%s}' % (

@@ -4,6 +4,10 @@ import sys
 
 core = core  # given by the driver
 
+MIME_OF = {"png": "image/png", "retina": "image/png", "png2x": "image/png", "svg": "image/svg+xml",
+           "jpeg": "image/jpeg", "jpg": "image/jpeg", "pdf": "application/pdf"}
+formats = ["png"]
+
 
 def show_all(*ignored, **options):
     """pyplot.show(), and what happens at the end of a cell. A figure is shown once."""
@@ -20,10 +24,15 @@ def show_all(*ignored, **options):
         pyplot.close("all")
 
 
+def all_figures(*numbers):
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    return [pyplot.figure(number) for number in numbers or pyplot.get_fignums()] if pyplot else []
+
+
 def bundle_of(figure):
     if not figure.axes and not getattr(figure, "lines", None):
         return {}
-    bundle = {"image/png": picture_of(figure)}
+    bundle = {MIME_OF[form]: picture_of(figure, form) for form in formats}
     try:
         chart = core.part("charts").chart_of(figure)
     except Exception:
@@ -33,10 +42,19 @@ def bundle_of(figure):
     return bundle
 
 
-def picture_of(figure):
+def set_formats(*wanted):
+    """How figures are shown from now on: `set_formats("svg", "png")`."""
+    words = [word for each in wanted for word in ([each] if isinstance(each, str) else each)]
+    known = list(dict.fromkeys(word.lower() for word in words if word.lower() in MIME_OF))
+    if known:
+        formats[:] = known
+
+
+def picture_of(figure, form="png"):
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     if figure.canvas is None:
         FigureCanvasAgg(figure)
     out = io.BytesIO()
-    figure.savefig(out, format="png", bbox_inches="tight", dpi=figure.dpi)
-    return out.getvalue()
+    scale = 2 if form in ("retina", "png2x") else 1
+    figure.savefig(out, format="png" if scale == 2 else form, bbox_inches="tight", dpi=figure.dpi * scale)
+    return out.getvalue().decode() if form == "svg" else out.getvalue()

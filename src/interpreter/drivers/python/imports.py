@@ -56,8 +56,6 @@ def complete_display(module):
 
 def complete_shell(module):
     module.get_ipython = core.get_ipython
-    if hasattr(module, "display"):
-        module.display = core.display
 
 
 COMPLETE = {
@@ -79,7 +77,7 @@ def clear_output(wait=False):
 
 
 class Loader:
-    """Makes the few modules of IPython that cells import."""
+    """Makes the modules of IPython that cells and libraries import, see the part "ipython_modules"."""
 
     @staticmethod
     def create_module(spec):
@@ -87,31 +85,16 @@ class Loader:
 
     @staticmethod
     def exec_module(module):
-        name = module.__name__
-        module.get_ipython = core.get_ipython
-        module.display = core.display
-        module.clear_output = clear_output
-        if name == "IPython":
-            module.__path__ = []
-            module.version_info = (0, 0, 0)
-            module.__version__ = "0.0.0"
-            return
-        if name == "IPython.core":
-            module.__path__ = []
-            return
-        shim = core.part("ipython_shim")
-        for key in shim.PUBLIC:
-            setattr(module, key, getattr(shim, key))
-
-
-STOOD_IN_FOR = {"IPython", "IPython.display", "IPython.core", "IPython.core.display",
-                "IPython.core.display_functions", "IPython.core.getipython"}
+        core.part("ipython_modules").fill(module)
 
 
 def substitute(name):
-    if name not in STOOD_IN_FOR or is_installed():
+    if name != "nbformat" and is_installed():
         return None
-    return ModuleSpec(name, Loader, is_package=name in ("IPython", "IPython.core"))
+    modules = core.part("ipython_modules")
+    if name not in modules.FILLERS:
+        return None
+    return ModuleSpec(name, Loader, is_package=name in modules.PACKAGES)
 
 
 def is_installed():

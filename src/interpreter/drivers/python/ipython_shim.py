@@ -7,7 +7,7 @@ core = core  # given by the driver
 
 PUBLIC = ["DisplayObject", "TextDisplayObject", "Pretty", "HTML", "Markdown", "Math", "Latex", "SVG", "JSON",
           "GeoJSON", "Javascript", "Image", "Code", "IFrame", "YouTubeVideo", "Audio", "Video",
-          "FileLink", "FileLinks", "DisplayHandle", "ProgressBar", "display_html",
+          "VimeoVideo", "ScribdDocument", "FileLink", "FileLinks", "DisplayHandle", "ProgressBar", "display_html",
           "display_markdown", "display_svg", "display_png", "display_jpeg", "display_latex",
           "display_json", "display_javascript", "display_pdf", "display_pretty", "update_display",
           "publish_display_data", "set_matplotlib_formats"]
@@ -45,8 +45,10 @@ class DisplayObject:
 
     is_binary = False
 
+    home = "core"
+
     def __repr__(self):
-        return "<IPython.core.display.%s object>" % type(self).__name__
+        return "<IPython.%s.display.%s object>" % (self.home, type(self).__name__)
 
 
 class TextDisplayObject(DisplayObject):
@@ -54,8 +56,8 @@ class TextDisplayObject(DisplayObject):
 
 
 class Pretty(TextDisplayObject):
-    def __repr__(self):
-        return str(self.data)
+    def _repr_pretty_(self, printer, cycle):
+        printer.text(str(self.data))
 
 
 class HTML(TextDisplayObject):
@@ -86,17 +88,40 @@ class SVG(DisplayObject):
 
 
 class JSON(DisplayObject):
+    takes_file = True
+
+    def __init__(self, data=None, url=None, filename=None, expanded=False, metadata=None, root="root", **ignored):
+        super().__init__(data, url, filename, metadata)
+        self.metadata.update(expanded=expanded, root=root)
+
+    def reload(self):
+        super().reload()
+        if isinstance(self.data, str):
+            import json
+            self.data = json.loads(self.data)
+
     def _repr_json_(self):
-        return self.data
+        return self.data, self.metadata
 
 
 class GeoJSON(JSON):
-    pass
+    def _ipython_display_(self):
+        core.display({"application/geo+json": self.data, "text/plain": repr(self)}, raw=True)
 
 
 class Javascript(TextDisplayObject):
+    takes_address = takes_file = True
+
+    def __init__(self, data=None, url=None, filename=None, lib=None, css=None):
+        super().__init__(data, url, filename)
+        self.lib = [lib] if isinstance(lib, str) else lib or []
+        self.css = [css] if isinstance(css, str) else css or []
+
     def _repr_javascript_(self):
-        return self.data
+        styles = "".join('$("head").append($("<link/>").attr({rel: "stylesheet", type: "text/css", href: "%s"}));\n'
+                         % each for each in self.css)
+        return "".join(['%s$.getScript("%s", function () {\n' % (styles, each) for each in self.lib] or [styles]) \
+            + self.data + "});\n" * len(self.lib)
 
 
 class Code(TextDisplayObject):
@@ -112,27 +137,37 @@ class Code(TextDisplayObject):
 
 
 class Image(DisplayObject):
+    """One that is only named by its address is not fetched: whoever looks at it does that."""
+
     takes_address = takes_file = is_binary = True
 
-    def __init__(self, data=None, url=None, filename=None, format=None, embed=None, width=None,
-                 height=None, **options):
-        self.format, self.width, self.height = format, width, height
-        super().__init__(data, url, filename, **options)
+    def __init__(self, data=None, url=None, filename=None, format=None, embed=None, width=None, height=None,
+                 retina=False, unconfined=False, metadata=None, alt=None):
+        self.format, self.width, self.height, self.alt = format, width, height, alt
+        self.embed = embed
+        super().__init__(data, url, filename, metadata)
+
+    def reload(self):
+        if self.embed is None:
+            self.embed = self.url is None
+        if self.embed or self.url is None:
+            super().reload()
 
     def kind(self):
         if self.format:
             return self.format.lower().replace("jpg", "jpeg")
         data = self.data if isinstance(self.data, bytes) else b""
-        return "jpeg" if data.startswith(b"\xff\xd8") else "gif" if data.startswith(b"GIF8") else "png"
-
-    def _repr_png_(self):
-        return self.data if self.kind() == "png" else None
-
-    def _repr_jpeg_(self):
-        return self.data if self.kind() == "jpeg" else None
+        for start, kind in ((b"\xff\xd8", "jpeg"), (b"GIF8", "gif"), (b"RIFF", "webp")):
+            if data.startswith(start):
+                return kind
+        return "png"
 
     def _repr_mimebundle_(self, include=None, exclude=None):
-        return {"image/gif": self.data} if self.kind() == "gif" else {}
+        if self.embed:
+            return {"image/" + self.kind(): self.data}
+        wanted = (("width", self.width), ("height", self.height), ("alt", self.alt))
+        sizes = "".join(' %s="%s"' % pair for pair in wanted if pair[1])
+        return {"text/html": '<img src="%s"%s/>' % (self.url, sizes)}
 
 
 class IFrame:
@@ -146,32 +181,57 @@ class IFrame:
             self.width, self.height, html.escape(self.src))
 
 
-class YouTubeVideo(IFrame):
+    def __repr__(self):
+        return "<IPython.lib.display.%s at 0x%x>" % (type(self).__name__, id(self))
+
+
+class Embedded(IFrame):
+    address = ""
+
     def __init__(self, id, width=400, height=300, **parameters):
-        super().__init__("https://www.youtube.com/embed/" + id, width, height, **parameters)
+        super().__init__(self.address % id, width, height, **parameters)
+
+
+class YouTubeVideo(Embedded):
+    address = "https://www.youtube.com/embed/%s"
+
+
+class VimeoVideo(Embedded):
+    address = "https://player.vimeo.com/video/%s"
+
+
+class ScribdDocument(Embedded):
+    address = "https://www.scribd.com/embeds/%s/content"
 
 
 class Media(DisplayObject):
     takes_file = is_binary = True
-    tag, mime = "", ""
+    tag = mime = ""
 
-    def __init__(self, data=None, filename=None, url=None, embed=True, rate=None, autoplay=False, **options):
-        self.rate = rate
-        self.address = url or (data if isinstance(data, str) and data.startswith("http") else None)
-        super().__init__(None if self.address else data, None, filename, **options)
+    def __init__(self, data=None, filename=None, url=None, embed=None, rate=None, autoplay=False, **options):
+        self.rate, self.autoplay = rate, autoplay
+        if isinstance(data, str) and data.startswith(("http://", "https://")):
+            data, url = None, data
+        self.address = url if not embed else None
+        super().__init__(data, url if embed else None, filename, **options)
 
     def source(self):
         if self.address:
             return html.escape(self.address)
         data = self.data if isinstance(self.data, bytes) else bytes(self.data or b"")
-        return "data:%s;base64,%s" % (self.mime, base64.b64encode(data).decode())
+        return "data:%s;base64,%s" % (self.type_of(), base64.b64encode(data).decode())
+
+    def type_of(self):
+        import mimetypes
+        return self.filename and mimetypes.guess_type(self.filename)[0] or self.mime
 
     def _repr_html_(self):
-        return '<%s controls src="%s"></%s>' % (self.tag, self.source(), self.tag)
+        start = " autoplay" if self.autoplay else ""
+        return '<%s controls%s src="%s"></%s>' % (self.tag, start, self.source(), self.tag)
 
 
 class Audio(Media):
-    tag, mime = "audio", "audio/wav"
+    tag, mime, home = "audio", "audio/wav", "lib"
 
     def __init__(self, data=None, **options):
         if self.is_samples(data):
@@ -203,33 +263,70 @@ class Video(Media):
 
 
 class FileLink:
-    def __init__(self, path, **options):
-        self.path = os.fspath(path)
+    def __init__(self, path, url_prefix="", result_html_prefix="", result_html_suffix="<br>", **ignored):
+        self.path, self.url_prefix = os.fspath(path), url_prefix
+        self.before, self.after = result_html_prefix, result_html_suffix
 
     def _repr_html_(self):
-        return '<a href="%s">%s</a>' % (html.escape(self.path), html.escape(self.path))
+        if not os.path.exists(self.path):
+            return "Path (<tt>%s</tt>) doesn't exist." % html.escape(self.path)
+        return "%s<a href='%s' target='_blank'>%s</a>%s" % (
+            self.before, html.escape(self.url_prefix + self.path), html.escape(self.path), self.after)
 
     def __repr__(self):
         return os.path.abspath(self.path)
 
 
-FileLinks = FileLink
+class FileLinks(FileLink):
+    def paths(self):
+        return [os.path.join(folder, name) for folder, _, names in os.walk(self.path) for name in sorted(names)]
+
+    def _repr_html_(self):
+        return "\n".join(FileLink(path)._repr_html_() for path in self.paths())
+
+    def __repr__(self):
+        return "\n".join(self.paths())
 
 
 class ProgressBar:
     def __init__(self, total):
-        self.total, self.progress = total, 0
+        self.total, self._progress = total, 0
+        self.html_width = "60ex"
 
     def __repr__(self):
-        return "%d/%d" % (self.progress, self.total)
+        return "%d/%d" % (self._progress, self.total)
+
+    def _repr_html_(self):
+        return "<progress style='width:%s' max='%d' value='%d'></progress>" % (
+            self.html_width, self.total, self._progress)
 
     def display(self):
         core.display(self)
 
     update = display
 
+    @property
+    def progress(self):
+        return self._progress
 
-DisplayHandle = core.part("display").Handle
+    @progress.setter
+    def progress(self, value):
+        self._progress = value
+        self.update()
+
+    def __iter__(self):
+        self.display()
+        self._progress = -1
+        return self
+
+    def __next__(self):
+        self.progress += 1
+        if self.progress < self.total:
+            return self.progress
+        raise StopIteration
+
+
+DisplayHandle = core.part("display").DisplayHandle
 
 
 def shows(mime):
@@ -259,5 +356,5 @@ def publish_display_data(data, metadata=None, **options):
     core.display(data, raw=True)
 
 
-def set_matplotlib_formats(*ignored, **options):
-    pass
+def set_matplotlib_formats(*formats, **options):
+    core.part("figures").set_formats(*formats)

@@ -1,8 +1,4 @@
-"""What IPython adds to the language: %line magics, %%cell magics, !commands, and get_ipython().
-
-Only looked at when a cell is not Python as it stands, so Python's own % and ! are never mistaken; or when its one line
-begins with a word that nothing is called by, as in `pip install x`.
-"""
+"""%line magics, and the commands that they and !lines run."""
 import os
 import re
 import shlex
@@ -10,119 +6,29 @@ import subprocess
 import sys
 
 core = core  # given by the driver
+history = core.part("history")
 
-LINE = re.compile(r"^(\s*)(?:([A-Za-z_][\w.,\s\[\]'\"]*?)\s*=\s*)?(%|!!?)(?!=)(.*)$")
-HELP = re.compile(r"^(\s*)(?:\?{1,2}([\w.]+)|([\w.]+)\?{1,2})\s*$")
-MARK = re.compile(r"\"\"\"|'''|[\"'#(\[{)\]}]")
-QUOTE_END = {quote: re.compile(r"(?:\\.|[^\\])*?" + quote) for quote in ("'", '"', "'''", '"""')}
-NAME = re.compile(r"\$\$|\$([A-Za-z_]\w*)|\{([^{}]+)\}")
-
-
-# --- from a cell to Python
-
-
-def transform(code):
-    stripped = code.lstrip()
-    if stripped.startswith("%%"):
-        first, _, rest = stripped.partition("\n")
-        name, _, line = first[2:].partition(" ")
-        return "get_ipython().run_cell_magic(%r, %r, %r)" % (name, line.strip(), rest)
-    lines = code.split("\n")
-    changed = []
-    place = Place()
-    while lines:
-        line = lines.pop(0)
-        if not place.begins_statement():
-            place.read(line)
-        elif LINE.match(line):
-            while line.endswith("\\") and lines:
-                line = line[:-1] + lines.pop(0)
-            line = transform_line(line)
-        elif HELP.match(line):
-            line = transform_line(line)
-        else:
-            place.read(line)
-        changed.append(line)
-    return "\n".join(changed)
-
-
-def automagic(code):
-    """A cell of one line whose % is left out. Whether its first word is free, the caller has seen."""
-    name, _, line = code.strip().partition(" ")
-    return "get_ipython().run_line_magic(%r, %r)" % (name, line.strip()) if name in LINE_MAGICS else None
-
-
-class Place:
-    """How far Python has come: inside strings and brackets no line begins a statement."""
-
-    def __init__(self):
-        self.depth, self.quote, self.continued = 0, "", False
-
-    def begins_statement(self):
-        return not self.depth and not self.quote and not self.continued
-
-    def read(self, line):
-        self.continued = line.endswith("\\")
-        rest = line
-        while rest:
-            if self.quote:
-                end = QUOTE_END[self.quote].match(rest)
-                if not end:
-                    break
-                self.quote, rest = "", rest[end.end():]
-                continue
-            mark = MARK.search(rest)
-            if not mark:
-                break
-            if mark[0] == "#":
-                self.continued = False
-                break
-            self.take(mark[0])
-            rest = rest[mark.end():]
-        if len(self.quote) == 1 and not self.continued:
-            self.quote = ""  # a mistake of this line alone
-
-    def take(self, mark):
-        if mark in "([{":
-            self.depth += 1
-        elif mark in ")]}":
-            self.depth = max(0, self.depth - 1)
-        else:
-            self.quote = mark
-
-
-def transform_line(line):
-    found = LINE.match(line)
-    if found:
-        indent, target, kind, rest = found.groups()
-        if kind == "%":
-            name, _, arguments = rest.partition(" ")
-            call = "get_ipython().run_line_magic(%r, %r)" % (name, arguments.strip())
-        elif target or kind == "!!":
-            call = "get_ipython().getoutput(%r)" % rest.strip()
-        else:
-            call = "get_ipython().system(%r)" % rest.strip()
-        return indent + (target + " = " if target else "") + call
-    found = HELP.match(line)
-    if found:
-        return "%sget_ipython().run_line_magic('pinfo', %r)" % (found[1], found[2] or found[3])
-    return line
+# $$, {{ and }} are one of them; $name.field and {expression} are the cell's. Within '...' a $ is the shell's.
+NAME = re.compile(r"\$\$|\{\{|\}\}|\$([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?=(?:[^']*'[^']*')*[^']*$)|\{([^{}]+)\}")
+SECRET = re.compile("key|token|secret", re.IGNORECASE)
 
 
 # --- commands
 
 
 def expand(command):
-    """$name and {expression}, with the cell's values; what has none is the shell's."""
+    """With the cell's values in it; what has none is the shell's."""
     import inspect
+    if "$" not in command and "{" not in command:
+        return command
     frame = inspect.currentframe()
     while frame is not None and not frame.f_code.co_filename.startswith("Cell In["):
         frame = frame.f_back
     local = frame.f_locals if frame is not None else {}
 
     def value_of(found):
-        if found[0] == "$$":
-            return "$"
+        if found[0] in ("$$", "{{", "}}"):
+            return found[0][0]
         try:
             return str(eval(found[1] or found[2], core.namespace, local))
         except Exception:
@@ -149,80 +55,30 @@ def usage(text):
     print("UsageError: " + text, file=sys.stderr)
 
 
-class Shell:
-    """As much of IPython's shell object as cells ask for."""
+def prepared(code):
+    """Another cell inside this one, as a function that gives its value."""
+    compiling, transform = core.part("compiling"), core.part("transform")
+    name = "%s (inner)" % compiling.cell_name(core.State.count)
+    code = transform.clean(code)
+    compiling.remember_source(name, code)
+    try:
+        tree = compiling.parse(code, name)
+    except SyntaxError:
+        code = transform.transform(code)
+        tree = compiling.parse(code, name)
+    body, last = compiling.compile_tree(tree, code, name, "last_expr")
+    if any(each and each.co_flags & compiling.COROUTINE for each in (body, last)):
+        raise SyntaxError("'await' outside function")
 
-    @property
-    def user_ns(self):
-        return core.namespace
-
-    @property
-    def execution_count(self):
-        return core.State.count
-
-    def system(self, command):
-        command = expand(command)
-        if re.match(r"cd(\s|$)", command) and not re.search(r"[;&|]", command):
-            pass  # in a shell of its own, as IPython has it; %cd moves the kernel
-        run([shell_program(), "-c", command])
-        if re.search(r"\bpip3?\b.*\binstall\b", command):
-            forget_missing_modules()
-
-    system_raw = system_piped = system
-
-    def getoutput(self, command):
-        done = subprocess.run([shell_program(), "-c", expand(command)], stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        core.namespace["_exit_code"] = done.returncode
-        return done.stdout.decode("utf-8", "replace").splitlines()
-
-    def run_line_magic(self, name, line, **options):
-        magic = LINE_MAGICS.get(name)
-        if magic is None:
-            return usage("Line magic function `%%%s` not found." % name)
-        return magic(expand(line) if name not in RAW else line)
-
-    def run_cell_magic(self, name, line, cell):
-        magic = CELL_MAGICS.get(name)
-        if magic is None:
-            return usage("Cell magic `%%%%%s` not found." % name)
-        return magic(line, cell)
-
-    def magic(self, text):
-        name, _, line = text.partition(" ")
-        return self.run_line_magic(name.lstrip("%"), line)
-
-    def run_cell(self, code, **options):
-        return run_python(code)
-
-    def enable_gui(self, *ignored):
-        pass
-
-    def set_next_input(self, *ignored, **options):
-        pass
-
-
-shell = Shell()
+    def run_it():
+        if body:
+            exec(body, core.namespace)
+        return eval(last, core.namespace) if last else None
+    return run_it
 
 
 def run_python(code):
-    """Another cell inside this one."""
-    name = "%s (inner)" % core.cell_name(core.State.count)
-    core.remember_source(name, code)
-    try:
-        tree = core.parse(code, name)
-    except SyntaxError:
-        tree = core.parse(transform(code), name)
-    import ast
-    if tree.body and isinstance(tree.body[-1], ast.Expr):
-        last = ast.Expression(tree.body.pop().value)
-        exec(compile(tree, name, "exec", dont_inherit=True), core.namespace)
-        return eval(compile(last, name, "eval", dont_inherit=True), core.namespace)
-    exec(compile(tree, name, "exec", dont_inherit=True), core.namespace)
-    return None
-
-
-# --- line magics
+    return prepared(code)()
 
 
 def forget_missing_modules():
@@ -230,17 +86,53 @@ def forget_missing_modules():
     importlib.invalidate_caches()
 
 
+def shell():
+    return core.part("shell").shell
+
+
+# --- where the kernel is
+
+
 def cd(line):
-    target = os.path.expanduser(line.strip().strip("'\"")) or os.path.expanduser("~")
+    words = [word for word in line.split() if word != "-q"]
+    target = os.path.expanduser(" ".join(words).strip("'\"") or "~")
     if target == "-":
-        target = cd.before
-    before = os.getcwd()
-    os.chdir(target)
-    cd.before = before
-    print(os.getcwd())
+        target = visited[-2] if len(visited) > 1 else os.getcwd()
+    if not visited:
+        visited.append(os.getcwd())
+    try:
+        os.chdir(target)
+    except OSError as error:
+        print(error)
+    else:
+        visited.append(os.getcwd())
+    if "-q" not in line.split():
+        print(os.getcwd())
 
 
-cd.before = "."
+visited = core.namespace["_dh"]
+
+
+def dhist(line):
+    print("Directory history (kept in _dh)")
+    for at, folder in enumerate(visited):
+        print("%d: %s" % (at, folder))
+
+
+def env(line):
+    if not line:
+        return {name: "<hidden>" if SECRET.search(name) else value for name, value in os.environ.items()}
+    name, separator, value = line.partition("=" if "=" in line else " ")
+    name, value = name.strip(), value.strip()
+    if separator:
+        os.environ[name] = value
+        return print("env: %s=%s" % (name, value))
+    if name not in os.environ:
+        return usage("Environment does not have key: %s" % name)
+    return os.environ[name]
+
+
+# --- packages and extensions
 
 
 def pip(line):
@@ -248,159 +140,141 @@ def pip(line):
     forget_missing_modules()
 
 
-def env(line):
-    if not line:
-        return dict(os.environ)
-    name, separator, value = line.partition("=" if "=" in line else " ")
-    if not separator:
-        return os.environ.get(name.strip())
-    os.environ[name.strip()] = value.strip()
-    print("env: %s=%s" % (name.strip(), value.strip()))
+def conda(line):
+    if not os.path.exists(os.path.join(sys.prefix, "conda-meta")):
+        raise ValueError("This Python is not in a conda environment. Use %pip install instead.")
+    shell().system("conda " + line)
+
+
+def load_ext(line):
+    for name in line.split():
+        shell().extension_manager.load_extension(name)
+
+
+def config(line):
+    """`Class.name = value`: what there is to choose."""
+    name, equals, value = (part.strip() for part in line.partition("="))
+    if not equals:
+        return None
+    section, _, key = name.rpartition(".")
+    try:
+        value = eval(value, core.namespace)
+    except Exception:
+        pass  # a word
+    shell().config.setdefault(section, type(shell().config)())[key] = value
+    if section in ("InteractiveShell", "ZMQInteractiveShell", "TerminalInteractiveShell"):
+        setattr(shell(), key, value)
+    if section == "InlineBackend" and key in ("figure_format", "figure_formats"):
+        core.part("figures").set_formats(value)
     return None
 
 
-def timed(run_it):
-    import time
-    wall, cpu = time.perf_counter(), time.process_time()
-    try:
-        return run_it()
-    finally:
-        sys.stdout.flush()
-        print("CPU times: total: %.3g s\nWall time: %.3g s" % (time.process_time() - cpu,
-                                                             time.perf_counter() - wall))
+def pylab(line):
+    run_python("import numpy\nimport matplotlib\nfrom matplotlib import pylab, mlab, pyplot\nnp = numpy\nplt = pyplot\n"
+               "from pylab import *\nfrom numpy import *")
+    print("Populating the interactive namespace from numpy and matplotlib")
 
 
-def timeit_line(line, setup="pass"):
-    import timeit as timing
-    words = line.split()
-    number = repeat = 0
-    while words and re.match(r"-[nr]\d*$", words[0]):
-        flag = words.pop(0)
-        value = int(flag[2:] or words.pop(0))
-        number, repeat = (value, repeat) if flag[1] == "n" else (number, value)
-    timer = timing.Timer(" ".join(words) or "pass", setup, globals=core.namespace)
-    number = number or timer.autorange()[0]
-    results = [took / number for took in timer.repeat(repeat or 5, number)]
-    best = min(results)
-    for unit, factor in (("s", 1), ("ms", 1e3), ("us", 1e6), ("ns", 1e9)):
-        if best * factor >= 1 or unit == "ns":
-            return print("%.3g %s per loop (best of %d runs, %d loops each)" % (
-                best * factor, unit, len(results), number))
+def precision(line):
+    return core.part("display").formatter.formatters["text/plain"].set_precision(line.strip())
 
 
-def variables():
-    hidden = {"_", "__", "___", "_exit_code"}
-    return sorted(name for name in core.namespace if not name.startswith("_") and name not in hidden)
+# --- what there is
 
 
-def whos(line):
-    print("Variable   Type   Data/Info")
-    for name in variables():
-        value = core.namespace[name]
-        print("%s   %s   %s" % (name, type(value).__name__, repr(value)[:60]))
+def lsmagic(line):
+    magics = shell().magics_manager.magics
+    for kind, mark in (("line", "%"), ("cell", "%%")):
+        print("Available %s magics:\n%s\n" % (kind, "  ".join(mark + name for name in sorted(magics[kind]))))
 
 
-def reset(line):
-    for name in variables():
-        del core.namespace[name]
+def show_history(line):
+    options, wanted = line.split(), None
+    for word in options:
+        found = re.fullmatch(r"(\d+)(?:-(\d+))?", word)
+        if found:
+            wanted = range(int(found[1]), int(found[2] or found[1]) + 1)
+    for number, code in list(enumerate(history.inputs))[1:]:
+        if wanted is None or number in wanted:
+            print("%4d: %s" % (number, code) if "-n" in options else code)
 
 
-def pinfo(name):
-    import inspect
-    try:
-        value = eval(name, core.namespace)
-    except Exception:
-        return print("Object `%s` not found." % name)
-    print("Type:      %s\nDocstring: %s" % (type(value).__name__, inspect.getdoc(value)))
+def traceback_again(line):
+    shell().showtraceback()
+
+
+def alias(line):
+    name, _, command = line.strip().partition(" ")
+    LINE_MAGICS[name] = lambda rest: shell().system(command.replace("%l", rest) if "%l" in command else
+                                                    "%s %s" % (command, rest))
+
+
+# --- programs
 
 
 def run_file(line):
-    import runpy
+    """%run [-i] [-m module | file] arguments"""
     words = shlex.split(line)
-    before, sys.argv = sys.argv, words
+    flags = []
+    while words and words[0].startswith("-"):
+        flags.append(words.pop(0))
+    if not words:
+        return usage("%run: a file is missing")
+    path = find_module(words[0]) if "-m" in flags else os.path.expanduser(words[0])
+    path = path if os.path.exists(path) else path + ".py"
+    if not os.path.exists(path):
+        raise Exception("File `%r` not found." % words[0])
+    with open(path, "rb") as file:
+        code = compile(file.read(), path, "exec", dont_inherit=True)
+    space = core.namespace if "-i" in flags else {"__name__": "__main__", "__builtins__": __builtins__}
+    file_before, argv = core.namespace.get("__file__"), sys.argv
+    space["__file__"] = path
+    sys.argv = [path] + words[1:]
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     try:
-        core.namespace.update({
-            name: value for name, value in runpy.run_path(words[0], run_name="__main__").items()
-            if not name.startswith("__")})
+        exec(code, space)
+    except SystemExit as error:
+        if error.code not in (None, 0):
+            raise
     finally:
-        sys.argv = before
+        sys.argv = argv
+        del sys.path[0]
+        if space is not core.namespace:
+            core.namespace.update({name: value for name, value in space.items() if not name.startswith("__")})
+        elif file_before is None:
+            core.namespace.pop("__file__", None)
+    return None
+
+
+def find_module(name):
+    from importlib.util import find_spec
+    spec = find_spec(name)
+    return spec.origin if spec is not None and spec.origin else name
 
 
 def nothing(*ignored):
-    """For magics that set up what is always so here."""
+    """For magics that set up what is always so here, or what nobody looks at."""
 
 
-RAW = {"timeit", "time", "prun"}
+timing = core.part("timing")
+names = core.part("names")
+RAW = {"timeit", "time", "prun", "alias", "history", "hist", "writefile", "file", "config"}
 LINE_MAGICS = {
-    "cd": cd, "pip": pip, "env": env, "set_env": env, "timeit": timeit_line,
-    "time": lambda line: timed(lambda: run_python(line)), "pwd": lambda line: os.getcwd(),
-    "who": lambda line: print("\t".join(variables())), "who_ls": lambda line: variables(),
-    "whos": whos, "reset": reset, "pinfo": pinfo, "pinfo2": pinfo, "run": run_file,
-    "matplotlib": nothing, "load_ext": nothing, "reload_ext": nothing, "autoreload": nothing,
-    "config": nothing, "pylab": nothing, "gui": nothing, "precision": nothing, "xmode": nothing,
-    "colors": nothing, "sx": shell.getoutput, "system": shell.getoutput, "prun": run_python,
+    "cd": cd, "pwd": lambda line: os.getcwd(), "dhist": dhist, "env": env, "set_env": env,
+    "pip": pip, "conda": conda, "mamba": conda, "load_ext": load_ext, "reload_ext": load_ext, "config": config,
+    "pylab": pylab, "precision": precision, "lsmagic": lsmagic, "history": show_history, "hist": show_history,
+    "tb": traceback_again, "alias": alias, "run": run_file,
+    "timeit": timing.timeit, "time": lambda line: timing.timed(prepared(line)), "prun": timing.prun,
+    "who": names.who, "who_ls": names.who_ls, "whos": names.whos, "reset": names.reset,
+    "reset_selective": names.reset_selective, "pinfo": names.pinfo, "pinfo2": names.pinfo2, "pdoc": names.pinfo,
+    "psource": names.pinfo2,
+    "sx": lambda line: shell().getoutput(line), "system": lambda line: shell().getoutput(line),
 }
-for program in ("ls", "mkdir", "rm", "mv", "cp", "cat", "rmdir", "uv", "conda", "mamba"):
-    LINE_MAGICS[program] = lambda line, program=program: shell.system(program + " " + line)
-
-
-# --- cell magics
-
-
-def script(program):
-    def run_script(line, cell):
-        core.flush()
-        core.sync()
-        done = subprocess.run(program + shlex.split(line), input=cell.encode())
-        core.namespace["_exit_code"] = done.returncode
-        if done.returncode != 0:
-            raise subprocess.CalledProcessError(done.returncode, " ".join(program))
-    return run_script
-
-
-def writefile(line, cell):
-    words = shlex.split(line)
-    append = "-a" in words or "--append" in words
-    path = os.path.expanduser([word for word in words if not word.startswith("-")][0])
-    existed = os.path.exists(path)
-    with open(path, "a" if append else "w", encoding="utf-8") as file:
-        file.write(cell if cell.endswith("\n") else cell + "\n")
-    print("%s %s" % ("Appending to" if append else "Overwriting" if existed else "Writing", path))
-
-
-def capture(line, cell):
-    import contextlib
-    import io
-
-    class Captured:
-        def __init__(self):
-            self.out, self.err = io.StringIO(), io.StringIO()
-        stdout = property(lambda self: self.out.getvalue())
-        stderr = property(lambda self: self.err.getvalue())
-        __str__ = lambda self: self.stdout
-
-    captured = Captured()
-    with contextlib.redirect_stdout(captured.out), contextlib.redirect_stderr(captured.err):
-        run_python(cell)
-    names = [word for word in line.split() if not word.startswith("-")]
-    if names:
-        core.namespace[names[0]] = captured
-
-
-def show_as(mime):
-    return lambda line, cell: core.part("display").display({mime: cell}, raw=True)
-
-
-CELL_MAGICS = {
-    "bash": script(["bash"]), "sh": script(["sh"]), "script": script([]),
-    "python": script([sys.executable]), "python3": script([sys.executable]),
-    "perl": script(["perl"]), "ruby": script(["ruby"]), "js": show_as("application/javascript"),
-    "javascript": show_as("application/javascript"), "html": show_as("text/html"),
-    "HTML": show_as("text/html"), "markdown": show_as("text/markdown"),
-    "latex": show_as("text/latex"), "svg": show_as("image/svg+xml"), "SVG": show_as("image/svg+xml"),
-    "writefile": writefile, "file": writefile, "capture": capture,
-    "time": lambda line, cell: timed(lambda: run_python(cell)),
-    "timeit": lambda line, cell: timeit_line(
-        " ".join(word for word in line.split() if word.startswith("-")) + " exec(_timed_cell)"
-        if core.namespace.update(_timed_cell=compile(cell, "<timeit>", "exec")) is None else ""),
-}
+reset = names.reset
+for name in ("matplotlib", "autoreload", "unload_ext", "gui", "xmode", "colors", "autosave", "load", "automagic", "pdb",
+             "store", "pprint", "killbgscripts", "aimport", "doctest_mode", "logstart", "logstop"):
+    LINE_MAGICS[name] = nothing
+for name in ("ls", "ll", "mkdir", "rm", "mv", "cp", "cat", "rmdir", "uv", "more", "less"):
+    program = {"ll": "ls -l", "more": "cat", "less": "cat"}.get(name, name)
+    LINE_MAGICS[name] = lambda line, program=program: shell().system(program + " " + line)
+CELL_MAGICS = core.part("cell_magics").CELL_MAGICS
