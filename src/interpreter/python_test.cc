@@ -268,9 +268,35 @@ TEST_F(Python, ReportsErrorsWithTheCellsLines) {
   EXPECT_EQ(executed.error_field("name"), "ZeroDivisionError");
   EXPECT_EQ(executed.error_field("value"), "division by zero");
   const std::string trace = executed.error_field("traceback");
-  EXPECT_NE(trace.find("Cell In[1], line 2, in f"), std::string::npos) << trace;
+  EXPECT_NE(trace.find("Cell In[1], line 2, in f()\n      1 def f():\n"), std::string::npos)
+      << trace;
   EXPECT_NE(trace.find("----> 2   return 1 / 0"), std::string::npos) << trace;
   EXPECT_EQ(trace.find("hearth"), std::string::npos) << trace;
+}
+
+TEST_F(Python, ShowsErrorsAsIPythonDoes) {
+  const std::string rule = std::string(75, '-') + "\n";
+  const std::string head = "Traceback (most recent call last)\n";
+  EXPECT_EQ(run("def f(x, *args, y=1):\n  # no\n\n  return [\n    x] / y\n\nf(1)\n2\n3\n4\n5")
+                .error_field("traceback"),
+            rule + "TypeError" + std::string(33, ' ') + head +
+                "Cell In[1], line 7\n      3 \n      4   return [\n      5     x] / y\n      6 \n"
+                "----> 7 f(1)\n      8 2\n      9 3\n     10 4\n\n"
+                "Cell In[1], line 4, in f(x, y, *args)\n      1 def f(x, *args, y=1):\n"
+                "      2   # no\n      3 \n----> 4   return [\n      5     x] / y\n\n"
+                "TypeError: unsupported operand type(s) for /: 'list' and 'int'");
+  EXPECT_EQ(run("raise KeyError").error_field("traceback"),
+            rule + "KeyError" + std::string(34, ' ') + head +
+                "Cell In[2], line 1\n----> 1 raise KeyError\n\nKeyError: ");
+  EXPECT_EQ(
+      run("if 1\n  2").error_field("traceback").find("  Cell In[3], line 1\n    if 1\n        ^\n"),
+      0U);
+  EXPECT_NE(
+      run("import json\njson.loads('{')").error_field("traceback").find("\nJSONDecodeError: "),
+      std::string::npos);
+  const std::string inner = run("exec('x = = 1')").error_field("traceback");
+  EXPECT_EQ(inner.find("Traceback (most recent call last):\n\n  Cell In[5], line 1\n"), 0U)
+      << inner;
 }
 
 TEST_F(Python, ReportsSyntaxErrors) {
