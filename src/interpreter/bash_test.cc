@@ -53,6 +53,25 @@ TEST_F(Bash, SetsVariablesForOneCell) {
   EXPECT_EQ(run("echo [$OWN]").output, "[]\n");
 }
 
+TEST_F(Bash, IsNotBrokenByWhatACellRedefines) {
+  run("alias say='echo said' eval=false read=false trap=false builtin=false printf=false");
+  EXPECT_EQ(run("say it").output, "said it\n");
+  run("unalias -a; read() { echo no; }; printf() { echo no; }; trap() { echo no; }; eval() { :; }");
+  EXPECT_EQ(run("export() { :; }; echo $OWN", R"(,"env_vars":{"OWN":"1"})").output, "1\n");
+  EXPECT_EQ(run("echo [$OWN]", R"(,"env_vars":{"TWO":"2"})").output, "[]\n");
+}
+
+TEST_F(Bash, TellsOfTheCellAloneWhenItTraces) {
+  EXPECT_EQ(run("set -x").error_output, "");
+  const Executed traced = run("echo a; (exit 3)");
+  EXPECT_EQ(traced.output, "a\n");
+  EXPECT_EQ(traced.error_output.find("hearth"), std::string::npos) << traced.error_output;
+  EXPECT_NE(traced.error_output.find("+ echo a\n"), std::string::npos) << traced.error_output;
+  EXPECT_EQ(traced.error_field("value"), "3");
+  run("set +x");
+  EXPECT_EQ(run("echo b").error_output, "");
+}
+
 TEST_F(Bash, HasNothingOnItsInput) {
   EXPECT_EQ(run("cat; read x; echo done").output, "done\n");
 }

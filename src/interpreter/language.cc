@@ -164,12 +164,13 @@ std::string shell_line_of(const Cell& cell) {
     fail(Code::invalid, "the cell has a zero byte in it, which a shell cannot hold");
   std::string line = fmt::format("run {} ", cell.count);
   for (const std::string& name : cell.unsets) {
-    if (is_shell_name(name)) line += fmt::format("unset -v {}; ", name);
+    if (is_shell_name(name)) line += fmt::format("\\builtin unset -v {}; ", name);
   }
   for (const auto& [name, value] : cell.sets) {
-    if (is_shell_name(name)) line += fmt::format("export {}={}; ", name, shell_quote(value));
+    if (is_shell_name(name))
+      line += fmt::format("\\builtin export {}={}; ", name, shell_quote(value));
   }
-  return line + "eval " + shell_quote(cell.code) + '\n';
+  return line + "__hearth_code=" + shell_quote(cell.code) + '\n';
 }
 
 }  // namespace hearth::interpreter

@@ -118,7 +118,8 @@ TEST(Cells, AreOneLineForAShell) {
                   .sets = {{"A", "x\ny"}, {"not-a-name", "1"}},
                   .unsets = {"B"}};
   EXPECT_EQ(shell_line_of(cell),
-            "run 3 unset -v B; export A=$'x\\ny'; eval $'echo \\'it\\\\\\'\\necho'\n");
+            "run 3 \\builtin unset -v B; \\builtin export A=$'x\\ny'; __hearth_code=$'echo "
+            "\\'it\\\\\\'\\necho'\n");
   EXPECT_THROW(shell_line_of({.code = std::string(1, '\0')}), Error);
 }
 
