@@ -40,7 +40,8 @@ constexpr std::string_view kNodeBootstrap = R"({
   };
   let size = '';
   for (let digit; (digit = read(1)) !== '\n';) size += digit;
-  new Function('control', 'require', 'load', read(Number(size)))(3, require, (name) => import(name));
+  const load = (name, options) => import(name, options);
+  new Function('control', 'require', 'load', read(Number(size)))(3, require, load);
 })";
 // Node cannot move descriptors; the shell that starts it can.
 constexpr std::string_view kNodeStart = R"(exec node -e "$1" 3<&0 0</dev/null)";

@@ -105,6 +105,23 @@ TEST_F(Node, Imports) {
   EXPECT_EQ(text("require('path').basename('/a/b')"), "b");
   EXPECT_EQ(text("'import fs from nowhere; import(1)'"), "import fs from nowhere; import(1)");
   EXPECT_EQ(text("export const e = 5; e"), "5");
+  EXPECT_EQ(text("export {e}; export * from 'os'; e"), "5");
+  EXPECT_EQ(text("import {\n  EOL, // a comment, with commas\n  cpus as c,\n} from 'os'\ntypeof c"),
+            "function");
+  EXPECT_EQ(text("import os, * as all from 'os'; import 'fs'; os === all.default"), "true");
+  EXPECT_EQ(text("import.meta.url.slice(0, 8) + import.meta.filename.slice(0, 1)"), "file:////");
+  const std::string json = "'data:application/json,{\"v\":7}'";
+  EXPECT_EQ(text("import d from " + json + " with {type: 'json'}; d.v"), "7");
+  EXPECT_EQ(text("(await import(" + json + ", {with: {type: 'json'}})).default.v"), "7");
+}
+
+TEST_F(Node, StacksEndWithTheCell) {
+  EXPECT_EQ(run("function f() { console.log(new Error('seen').stack) }\nf()").output,
+            "Error: seen\n    at f (<anonymous>:1:28)\n    at <anonymous>:2:1\n");
+  const std::string missing = run("import x from 'no-such-one'").error_field("traceback");
+  EXPECT_EQ(missing.find("Error: Cannot find package"), 0U) << missing;
+  EXPECT_EQ(run("throw new TypeError('bad')").error_field("traceback"),
+            "TypeError: bad\n    at <anonymous>:1:7");
 }
 
 TEST_F(Node, WritesToBothStreams) {

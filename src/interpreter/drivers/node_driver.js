@@ -35,9 +35,8 @@ function findWords(code) {
   let fresh = true;  // a statement may begin here
   for (const found of code.matchAll(token)) {
     const text = found[0];
-    if (text === 'import' || text === 'import.meta' || text === 'export') {
-      words.push({at: found.index, text, isStatement: fresh && depth === 0});
-    }
+    const word = text.match(/^(?:import\.meta|import|export)(?=\.|$)/);
+    if (word) words.push({at: found.index, text: word[0], isStatement: fresh && depth === 0});
     if (/^\/[/*]/.test(text)) continue;
     if ('({['.includes(text)) ++depth;
     if (')}]'.includes(text)) --depth;
@@ -51,13 +50,14 @@ function findWords(code) {
 }
 
 const kImport =
-    /^import\s+(?:(?:([\w$]+)\s*,?\s*)?(?:\*\s*as\s+([\w$]+)\s*|\{([^}]*)\}\s*)?from\s*)?(['"])([^'"\n]+)\4(?:\s*with\s*\{[^}]*\})?\s*;?/;
+    /^import\s+(?:(?:([\w$]+)\s*,?\s*)?(?:\*\s*as\s+([\w$]+)\s*|\{([^}]*)\}\s*)?from\s*)?(['"])((?:(?!\4).)+)\4(?:\s*(?:with|assert)\s*(\{[^}]*\}))?\s*;?/;
+const kExport = /^export\s*(?:\{[^}]*\}|\*(?:\s*as\s+[\w$]+)?)\s*(?:from\s*(['"])((?:(?!\1).)+)\1)?\s*;?/;
 
 function importText(found) {
-  const [, standard, all, named, , name] = found;
-  const load = `await $hearth.load(${JSON.stringify(name)})`;
+  const [, standard, all, named, , name, attributes] = found;
+  const load = `await $hearth.load(${JSON.stringify(name)}${attributes ? `, {with: ${attributes}}` : ''})`;
   const lines = [];
-  const fields = (named || '').split(',').map((field) => field.trim()).filter(Boolean)
+  const fields = (named || '').replace(/\/\/[^\n]*|\/\*[^]*?\*\//g, '').split(',').map((field) => field.trim()).filter(Boolean)
       .filter((field) => !field.startsWith('type '))
       .map((field) => field.replace(/\s+as\s+/, ': '));
   if (standard) fields.unshift(`default: ${standard}`);
@@ -82,6 +82,8 @@ function toScript(code) {
       to = '$hearth.load(';
     } else if (word.text === 'import' && word.isStatement && (from = rest.match(kImport))) {
       to = importText(from);
+    } else if (word.text === 'export' && word.isStatement && (from = rest.match(kExport))) {
+      to = from[2] ? `await $hearth.load(${JSON.stringify(from[2])});` : '';
     } else if (word.isStatement && (from = rest.match(/^export\s+(?:default\s+)?(?!\{|\*)/))) {
       to = '';
     }
@@ -97,8 +99,13 @@ function here() {
   return path.join(process.cwd(), 'cell.js');
 }
 
-inner.load = (name) => {
+// Attributes were called `assert` before they were called `with`; each version of node looks for its own word.
+inner.load = (name, options) => {
   name = String(name);
+  if (options?.with || options?.assert) {
+    const attributes = options.with || options.assert;
+    options = {...options, with: attributes, assert: attributes};
+  }
   if (/^\.{0,2}\//.test(name)) name = url.pathToFileURL(path.resolve(name)).href;
   else if (!/^[a-z]+:/.test(name) && !nodeModule.builtinModules.includes(name)) {
     try {
@@ -107,9 +114,10 @@ inner.load = (name) => {
       // a package for import only: the loader finds it from where the kernel began
     }
   }
-  return load(name);
+  return load(name, options);
 };
-Object.defineProperty(inner, 'meta', {get: () => ({url: url.pathToFileURL(here()).href})});
+Object.defineProperty(inner, 'meta', {
+  get: () => ({url: url.pathToFileURL(here()).href, filename: here(), dirname: process.cwd()})});
 
 // --- TypeScript
 
@@ -264,11 +272,27 @@ function textOf(value) {
   return text;
 }
 
+// From here on a stack is ours: what called the cell.
+const kOurs = /^\s*(?:at )?.*(?:Session\.post|\[eval\]|node:inspector)/;
+
 function traceOf(error) {
   const lines = String(error.stack || error).split('\n');
-  const ours = lines.findIndex((line) => /at Session\.post|\[eval\]|node:inspector/.test(line));
+  const ours = lines.findIndex((line) => /^\s+at /.test(line) && kOurs.test(line));
   return (ours < 0 ? lines : lines.slice(0, ours)).join('\n');
 }
+
+// Also where cells look at it themselves. Who wants stacks of another form sets his own.
+Error.prepareStackTrace = (error, frames) => {
+  const lines = frames.map((frame) => String(frame));
+  const ours = lines.findIndex((line) => kOurs.test(line));
+  let head;
+  try {
+    head = Error.prototype.toString.call(error);
+  } catch {
+    head = 'Error';
+  }
+  return [head, ...(ours < 0 ? lines : lines.slice(0, ours)).map((line) => `    at ${line}`)].join('\n');
+};
 
 function errorEvent(error) {
   if (!(error instanceof Error)) {
