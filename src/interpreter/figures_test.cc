@@ -125,6 +125,31 @@ TEST_F(Figures, PointsAreWhatTheCellGave) {
   expect("plt.plot([1, 2, 3])", R"("y_ticks":[7.5E-1,1E0)");
 }
 
+TEST_F(Figures, PointsMayBeMissing) {
+  EXPECT_NE(
+      chart(
+          "import pandas as pd; plt.plot(pd.to_datetime(['2020-01-01', None]), [1, float('nan')])")
+          .find(R"("points":[["2020-01-01T00:00:00",1E0],[null,null]])"),
+      std::string::npos);
+}
+
+TEST_F(Figures, PeriodsAreNumbersWithLabels) {
+  const std::string periods = chart(
+      "import pandas as pd\n"
+      "pd.Series([1, 2], index=pd.period_range('2020', periods=2, freq='M')).plot()");
+  EXPECT_NE(periods.find(R"("points":[[6E2,1E0],[6.01E2,2E0]])"), std::string::npos) << periods;
+  EXPECT_NE(periods.find(R"("x_scale":"linear")"), std::string::npos) << periods;
+}
+
+TEST_F(Figures, AreShownInTheFormThatIsChosen) {
+  const Executed executed =
+      run("import matplotlib.pyplot as plt\n"
+          "get_ipython().run_line_magic('config', 'InlineBackend.figure_format = \"svg\"')\n"
+          "plt.plot([1]);");
+  EXPECT_NE(executed.result_field("svg").find("<svg"), std::string::npos);
+  EXPECT_EQ(executed.result_field("png"), "");
+}
+
 TEST_F(Figures, BarsStandBesideTheirNames) {
   const std::string years = chart(
       "plt.bar([-0.2, 0.8], [1, 2], 0.4, label='A'); plt.bar([0.2, 1.2], [3, 4], 0.4, label='B')\n"

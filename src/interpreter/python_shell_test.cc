@@ -96,6 +96,11 @@ TEST_F(PythonShell, HasTheModulesThatLibrariesLookFor) {
                  "with capture_output() as c:\n  print(1); d.display(2)\n"
                  "c.stdout, len(c.outputs)"),
             "('1\\n', 1)");
+  EXPECT_EQ(run("d.display_html(d.HTML('x'))").result_field("text"), "");
+  EXPECT_EQ(run("d.Image(url='http://no.such/x.png')").result_field("html"),
+            "<img src=\"http://no.such/x.png\"/>");
+  EXPECT_EQ(text("h = d.display(1, display_id='one'); h"), "1");
+  EXPECT_EQ(text("h, __IPYTHON__"), "(<DisplayHandle display_id=one>, True)");
   EXPECT_EQ(text("import nbformat; nbformat.__version__ > '4.2'"), "True");
 }
 

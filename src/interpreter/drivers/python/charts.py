@@ -91,7 +91,8 @@ def add_labels(chart, axes, swapped=False):
 def is_dates(axis):
     converter = axis.get_converter() if hasattr(axis, "get_converter") else axis.converter
     known = (dates.DateConverter, dates.ConciseDateConverter, getattr(dates, "_SwitchableDateConverter", ()))
-    return isinstance(converter, known)
+    # pandas counts periods in units of their own, which are no days.
+    return isinstance(converter, known) and type(converter).__name__ != "PeriodConverter"
 
 
 def is_number(text):

@@ -348,6 +348,7 @@ def set_up():
     builtins.input = no_input
     builtins.display = display
     builtins.get_ipython = get_ipython
+    builtins.__IPYTHON__ = True
     sys.argv = [""]
     for name in [name for name in namespace if not name.startswith("__")]:
         del namespace[name]

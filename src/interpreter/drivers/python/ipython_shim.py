@@ -269,7 +269,7 @@ class FileLink:
 
     def _repr_html_(self):
         if not os.path.exists(self.path):
-            return "Path (<tt>%s</tt>) doesn't exist." % html.escape(self.path)
+            return "Path (<tt>%s</tt>) does not exist, or not yet." % html.escape(self.path)
         return "%s<a href='%s' target='_blank'>%s</a>%s" % (
             self.before, html.escape(self.url_prefix + self.path), html.escape(self.path), self.after)
 
@@ -294,7 +294,8 @@ class ProgressBar:
         self.html_width = "60ex"
 
     def __repr__(self):
-        return "%d/%d" % (self._progress, self.total)
+        done = 60 * self._progress // self.total if self.total else 60
+        return "[%s%s] %d/%d" % ("=" * done, " " * (60 - done), self._progress, self.total)
 
     def _repr_html_(self):
         return "<progress style='width:%s' max='%d' value='%d'></progress>" % (
@@ -303,7 +304,8 @@ class ProgressBar:
     def display(self):
         core.display(self)
 
-    update = display
+    def update(self):
+        pass  # a client that has been shown the bar cannot be shown it again in its place
 
     @property
     def progress(self):
@@ -332,7 +334,10 @@ DisplayHandle = core.part("display").DisplayHandle
 def shows(mime):
     def show(*values, raw=False, **options):
         for value in values:
-            core.display({mime: value} if raw else value, raw=raw)
+            if raw:
+                core.display({mime: value}, raw=True)
+            else:
+                core.display(value, include=[mime])
     return show
 
 

@@ -37,9 +37,9 @@ def json_of(value):
 
 
 def is_missing(value):
-    """pandas' NA and NaT, and numpy's."""
+    """pandas' NA and NaT, and what numpy has for them."""
     kind = type(value).__name__
-    return kind in ("NAType", "NaTType") or kind == "datetime64" and str(value) == "NaT"
+    return kind in ("NAType", "NaTType", "MaskedConstant") or kind == "datetime64" and str(value) == "NaT"
 
 
 def column_of(series):
