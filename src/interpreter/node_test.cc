@@ -41,6 +41,14 @@ TEST_F(Node, DeclaresAgain) {
   EXPECT_EQ(text("const a = 3; let b = 4; class C {}; [a, b, f()]"), "[ 3, 4, 3 ]");
 }
 
+TEST_F(Node, RemembersTheLastValueWhereNothingElseIsCalledThat) {
+  run("6 * 7");
+  EXPECT_EQ(text("_ + 1"), "43");
+  run("_ = 'mine'");
+  run("1");
+  EXPECT_EQ(text("_"), "mine");
+}
+
 TEST_F(Node, AwaitsAtTheTopLevel) {
   EXPECT_EQ(text("const v = await new Promise((r) => setTimeout(() => r(5), 5)); v + 1"), "6");
 }

@@ -317,6 +317,12 @@ function interrupted() {
   return error;
 }
 
+// As _, unless a cell has one of its own.
+let remembered;
+function remember(value) {
+  if (Object.is(globalThis._, remembered)) globalThis._ = remembered = value;
+}
+
 function runCell(cell) {
   setVariables(cell.sets);
   const state = {count: cell.count, isOver: false, isEvaluated: false, isShown: false, waits: false};
@@ -336,7 +342,7 @@ function runCell(cell) {
   state.fail = (error) => finish(() => sendEvent(errorEvent(error)));
   state.finish = (value) => finish(() => {
     if (value === undefined) return;
-    globalThis._ = value;
+    remember(value);
     if (!state.isShown) sendResult(bundleOf(value), true);
   });
   running = state;

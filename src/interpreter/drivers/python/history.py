@@ -1,4 +1,6 @@
 """What cells were and gave: In, Out, _, __, ___, _i and their relatives, as variables of the cells."""
+import builtins
+
 core = core  # given by the driver
 
 MOST_KEPT = 1000  # values in Out: the oldest fifth goes when there are more
@@ -25,12 +27,12 @@ def remember_input(code, count):
 
 
 def remember_value(value):
-    """Who has a _ of his own keeps it."""
+    """Who has a _ of his own keeps it, also one for translations."""
     if value is outputs:
         return
     is_ours = all(namespace.get(name, last) is last for name, last in zip(("_", "__", "___"), shown))
     shown[:] = [value] + shown[:2]
-    if is_ours:
+    if is_ours and not hasattr(builtins, "_"):
         namespace["_"], namespace["__"], namespace["___"] = shown
     count = core.State.count
     outputs[count] = namespace["_%d" % count] = value

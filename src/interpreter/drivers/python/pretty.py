@@ -4,7 +4,6 @@ An object may say itself how it looks: `_repr_pretty_(self, p, cycle)`, where `p
 the outside, and only when the line is full: so a Printer keeps what it was told since the last break that was made.
 """
 import collections
-import sys
 import types
 
 core = core  # given by the driver
