@@ -6,6 +6,8 @@ values = core.part("values")
 
 # No object has it on purpose: who has, has everything.
 CANARY = "_ipython_canary_method_should_not_exist_"
+# The most frequent ones are not asked for forms that they cannot have.
+WITHOUT_METHODS = frozenset((int, float, str, bytes, bool, complex, list, tuple, dict, set, frozenset, type(None)))
 
 
 class FormatterWarning(UserWarning):
@@ -59,11 +61,13 @@ class Formatter:
         return self.singleton_printers.get(id(value)) or self.lookup_by_type(type(value))
 
     def function_for(self, value):
-        try:
-            return self.lookup(value)
-        except KeyError:
-            method = method_of(value, self.print_method)
-            return None if method is None else lambda _: method()
+        if self.type_printers or self.deferred_printers or self.singleton_printers:
+            try:
+                return self.lookup(value)
+            except KeyError:
+                pass  # nobody registered one
+        method = method_of(value, self.print_method)
+        return None if method is None else lambda _: method()
 
     def __call__(self, value):
         function = self.function_for(value) if self.enabled else None
@@ -107,7 +111,7 @@ class PlainTextFormatter(Formatter):
 
 
 def method_of(value, name):
-    if isinstance(value, type):
+    if type(value) in WITHOUT_METHODS or isinstance(value, type):
         return None
     try:
         if getattr(value, CANARY, None) is not None:

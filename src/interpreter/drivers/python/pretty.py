@@ -9,6 +9,8 @@ import types
 core = core  # given by the driver
 
 WIDTH = 79
+# Their text has no places to break at: nothing is kept about them, because long lists are made of them.
+PLAIN = (int, float, str, bytes, bool, complex, type(None))
 
 
 class Group:
@@ -38,6 +40,8 @@ class Printer:
         self.opened = [self.groups[0]]  # those that have an end to come, or places that wait
         self.done = []
         self.column = 0
+        own = getattr(formatter, "type_printers", ())
+        self.plain = {kind for kind in PLAIN if kind not in own and PRINTERS.get(kind, by_repr) is by_repr}
         self.kept = collections.deque()
         self.kept_width = 0
 
@@ -95,6 +99,8 @@ class Printer:
         return Entered(lambda: change(indent), lambda: change(-indent))
 
     def pretty(self, value):
+        if type(value) in self.plain:
+            return self.text(repr(value))
         cycle = id(value) in self.stack
         self.stack.append(id(value))
         self.begin_group()
