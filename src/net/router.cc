@@ -64,7 +64,8 @@ Router::Router() : surface_(std::make_shared<Surface>()), root_(std::make_unique
 
 void Router::add(std::string method, std::string_view pattern, UnaryHandler handler,
                  RouteOptions options) {
-  Route route{.method = std::move(method), .pattern = std::string(pattern), .options = options};
+  Route route{
+      .method = std::move(method), .pattern = std::string(pattern), .options = std::move(options)};
   route.unary = std::move(handler);
   route.surface = surface_;
   insert(std::move(route));
@@ -72,7 +73,8 @@ void Router::add(std::string method, std::string_view pattern, UnaryHandler hand
 
 void Router::add_stream(std::string method, std::string_view pattern, StreamHandler handler,
                         RouteOptions options) {
-  Route route{.method = std::move(method), .pattern = std::string(pattern), .options = options};
+  Route route{
+      .method = std::move(method), .pattern = std::string(pattern), .options = std::move(options)};
   route.stream = std::move(handler);
   route.surface = surface_;
   insert(std::move(route));

@@ -4,6 +4,7 @@ import ctypes
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -160,7 +161,7 @@ class NamedHosts(unittest.TestCase):
 
     def test_rules_outlive_the_engine(self):
         box = self.box("api.example.test")
-        self.engine.end()
+        self.engine.end(signal.SIGTERM)
         self.start()
         wait_until(lambda: self.mine.inside(box, "GET", "/health").status == 204, what="a way back in")
         self.assertEqual(self.visit(box, OTHER, "other.test"), ["refused", "no-name"])
