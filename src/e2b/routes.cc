@@ -20,10 +20,18 @@ void count(metrics::Registry& metrics, const std::string& route, unsigned status
       .add();
 }
 
-// Strangers are told so, all in one turn.
+// Whose turn a request takes; strangers are told so, all in one. A connection's thread mostly hears
+// the same key again: what it was is good enough here, and whether it still is, the handler asks.
 std::string team_of(const Core& core, const http::Request& request) {
-  const auto holder = core.parts.keys.find(request.headers.value("X-API-Key"));
-  return holder ? "team " + holder->team : "nobody";
+  static thread_local std::string last_key;
+  static thread_local std::string last_team;
+  const std::string_view key = request.headers.value("X-API-Key");
+  if (!last_key.empty() && http::equal_constant_time(key, last_key)) return last_team;
+  const auto holder = core.parts.keys.find(key);
+  if (!holder) return "nobody";
+  last_key = key;
+  last_team = "team " + holder->team;
+  return last_team;
 }
 
 tenants::KeyHolder identify(const Core& core, const http::Request& request) {

@@ -81,12 +81,13 @@ void LocalServer::State::begin(const std::shared_ptr<Question>& question) {
     leave();
     return;
   }
-  const auto work = [this, question] {
-    run_handler(*question);
-    leave();
-  };
-  const bool is_begun =
-      workers->start(work, question->match.route->options.owner_of(question->request));
+  const std::string whose = question->match.route->options.owner_of(question->request);
+  const bool is_begun = workers->start(
+      [this, question] {
+        run_handler(*question);
+        leave();
+      },
+      whose);
   if (is_begun) return;
   refuse(*question, {503, Code::unavailable, "every worker is busy"});
   leave();
