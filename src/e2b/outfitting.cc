@@ -24,11 +24,12 @@ namespace {
 
 constexpr std::string_view kSecretKey = "environment";
 
-// One that stands still gets no other in its place until it goes on.
-bool has_ended(const Object& pod, std::string_view container) {
-  if (!pod || container_of(*pod) != container) return false;
-  const Json* status = model::find_container_status(*pod, model::first_container_of(*pod));
-  return model::find(*status, {"state", "running"}) == nullptr;
+// What was told of its pod; nothing where that is another sandbox's by now.
+std::optional<DressedPods::Pod> dressed_of(const Core& core, const Json& sandbox) {
+  auto pod = core.dressed.find(
+      {std::string(model::namespace_of(sandbox)), std::string(controllers::pod_name_of(sandbox))});
+  if (!pod || pod->sandbox_uid != model::uid_of(sandbox)) return std::nullopt;
+  return pod;
 }
 
 bool is_ready(const Json& sandbox) {
@@ -131,9 +132,7 @@ std::string_view container_of(const Json& pod) {
 }
 
 std::string container_now(const Core& core, const Json& sandbox) {
-  const auto dressed = core.dressed.find(
-      {std::string(model::namespace_of(sandbox)), std::string(controllers::pod_name_of(sandbox))});
-  if (dressed && dressed->sandbox_uid == model::uid_of(sandbox)) return dressed->container;
+  if (auto dressed = dressed_of(core, sandbox)) return std::move(dressed->container);
   const Object pod = core.find_pod(sandbox);
   return pod && !model::is_deleting(*pod) ? std::string(container_of(*pod)) : std::string();
 }
@@ -141,9 +140,13 @@ std::string container_now(const Core& core, const Json& sandbox) {
 bool has_lost_its_state(const Core& core, const Json& sandbox) {
   const std::string_view had = model::annotation_of(sandbox, kContainerAnnotation);
   if (had.empty()) return false;
-  const std::string now = container_now(core, sandbox);
+  const Object pod = core.find_pod(sandbox);
+  if (!pod || model::is_deleting(*pod)) return false;
+  const std::string_view now = container_of(*pod);
   if (now.empty()) return false;
-  return now != had || has_ended(core.find_pod(sandbox), had);
+  // One that stands still gets no other in its place until it goes on.
+  const Json* status = model::find_container_status(*pod, model::first_container_of(*pod));
+  return now != had || model::find(*status, {"state", "running"}) == nullptr;
 }
 
 Object wait_for_pod(Core& core, const Json& sandbox, Duration patience) {
@@ -190,11 +193,8 @@ Object wait_until_ready(Core& core, const Json& sandbox, Duration patience) {
 bool find_dressed(Core& core, const Json& sandbox, const Texts& environment) {
   if (!environment.empty() || !is_secure(sandbox) || is_restricted(egress_of(sandbox)))
     return false;
-  const auto pod = core.dressed.find(
-      {std::string(model::namespace_of(sandbox)), std::string(controllers::pod_name_of(sandbox))});
-  if (!pod || pod->sandbox_uid != model::uid_of(sandbox) ||
-      pod->template_id != template_id_of(sandbox))
-    return false;
+  const auto pod = dressed_of(core, sandbox);
+  if (!pod || pod->template_id != template_id_of(sandbox)) return false;
   core.outfitted.remember(model::key_of(sandbox), pod->container);
   return true;
 }

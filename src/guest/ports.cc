@@ -65,22 +65,21 @@ std::optional<Listener> parse_listener(std::string_view line) {
   if (take_word(line) != kListen) return std::nullopt;
   const std::size_t colon = local.find(':');
   if (colon == std::string_view::npos) return std::nullopt;
-  const auto port = parse_hex(local.substr(colon + 1));
-  if (!port || *port > 0xffff) return std::nullopt;
+  const auto number = parse_hex(local.substr(colon + 1));
+  if (!number || *number > 0xffff) return std::nullopt;
+  const auto port = static_cast<std::uint16_t>(*number);
   if (colon == 8) {
     const auto words = parse_words<1>(local);
     if (!words) return std::nullopt;
-    sockaddr_in address{.sin_family = AF_INET,
-                        .sin_port = htons(static_cast<std::uint16_t>(*port))};
+    sockaddr_in address{.sin_family = AF_INET, .sin_port = htons(port)};
     address.sin_addr.s_addr = words->front();
-    return listener_at(address, static_cast<std::uint16_t>(*port));
+    return listener_at(address, port);
   }
   const auto words = colon == 32 ? parse_words<4>(local) : std::nullopt;
   if (!words) return std::nullopt;
-  sockaddr_in6 address{.sin6_family = AF_INET6,
-                       .sin6_port = htons(static_cast<std::uint16_t>(*port))};
+  sockaddr_in6 address{.sin6_family = AF_INET6, .sin6_port = htons(port)};
   std::memcpy(&address.sin6_addr, words->data(), sizeof address.sin6_addr);
-  return listener_at(address, static_cast<std::uint16_t>(*port));
+  return listener_at(address, port);
 }
 
 void append_file(std::string& text, const char* path) {

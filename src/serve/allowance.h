@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cstddef>
-#include <utility>
 
 #include "base/error.h"
 
