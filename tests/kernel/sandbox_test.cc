@@ -90,39 +90,28 @@ TEST_F(Sandbox, CallsPythonAsProgramsDoAndLetsPipInstall) {
 }
 
 TEST_F(Sandbox, LetsItsUserInstallProgramsWhereEverybodyFindsThem) {
-  guest::ExecRequest request;
-  request.command = {
-      "/bin/sh", "-c",
-      "printf '#!/bin/sh\\necho here' > /usr/local/bin/mine && chmod +x "
-      "/usr/local/bin/mine && mine; cd /usr/local && find . -maxdepth 3 -type d ! -writable; echo "
-      "x > /usr/bin/other || echo no"};
-  request.user = "user";
-
-  const Outcome outcome = run_in(runtime().connect(id_), request);
-
+  const Outcome outcome =
+      sh("printf '#!/bin/sh\\necho here' > /usr/local/bin/mine && chmod +x /usr/local/bin/mine && "
+         "mine; cd /usr/local && find . -maxdepth 3 -type d ! -writable; "
+         "echo x > /usr/bin/other || echo no",
+         "user");
   EXPECT_EQ(outcome.output, "here\nno\n") << outcome.error;
 }
 
 TEST_F(Sandbox, LetsItsUserInstallPackagesOfNpm) {
   if (sh("test -e /usr/lib/node_modules/npm").exited.status.code != 0)
     GTEST_SKIP() << "there is no npm of NodeSource on this machine";
-  guest::ExecRequest request;
-  request.command = {
-      "/bin/sh", "-c",
-      "cd /tmp && echo '{\"name\":\"mine\",\"version\":\"1.0.0\",\"bin\":\"mine.js\"}' > "
-      "package.json && printf '#!/bin/sh\necho here' > mine.js && chmod +x mine.js && "
-      "npm install --silent --global --offline . && mine"};
-  request.user = "user";
-  const Outcome outcome = run_in(runtime().connect(id_), request);
+  const Outcome outcome =
+      sh("cd /tmp && echo '{\"name\":\"mine\",\"version\":\"1.0.0\",\"bin\":\"mine.js\"}' > "
+         "package.json && printf '#!/bin/sh\necho here' > mine.js && chmod +x mine.js && "
+         "npm install --silent --global --offline . && mine",
+         "user");
   EXPECT_TRUE(outcome.output.ends_with("here\n")) << outcome.output << outcome.error;
 }
 
 TEST_F(Sandbox, LetsRootBecomeAnybodyAndNobodyElse) {
   EXPECT_EQ(sh("su user -c 'id -un'; su - user -c 'pwd'").output, "user\n/home/user\n");
-  guest::ExecRequest request;
-  request.command = {"su", "-c", "id -un"};
-  request.user = "user";
-  EXPECT_NE(run_in(runtime().connect(id_), request).exited.status.code, 0);
+  EXPECT_NE(sh("su -c 'id -un'", "user").exited.status.code, 0);
 }
 
 TEST_F(Sandbox, WritesWithoutTouchingTheHost) {
@@ -201,13 +190,8 @@ TEST_F(Sandbox, HasTheDevicesProgramsExpect) {
 }
 
 TEST_F(Sandbox, RunsAsTheUserAskedFor) {
-  guest::ExecRequest request;
-  request.command = {
-      "/bin/sh", "-c",
-      "id -un; pwd; touch mine && stat -c %U mine; cat /etc/shadow 2>&1 | head -c 3"};
-  request.user = "user";
-
-  const Outcome outcome = run_in(runtime().connect(id_), request);
+  const Outcome outcome =
+      sh("id -un; pwd; touch mine && stat -c %U mine; cat /etc/shadow 2>&1 | head -c 3", "user");
 
   EXPECT_EQ(outcome.output.substr(0, outcome.output.rfind("cat")), "user\n/home/user\nuser\n");
 }

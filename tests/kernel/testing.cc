@@ -146,9 +146,11 @@ Outcome run_in(linux::Channel guest, const guest::ExecRequest& request) {
   return outcome;
 }
 
-Outcome run_shell(Runtime& runtime, const std::string& id, const std::string& script) {
+Outcome run_shell(Runtime& runtime, const std::string& id, const std::string& script,
+                  const std::string& user) {
   guest::ExecRequest request;
   request.command = {"/bin/sh", "-c", script};
+  request.user = user;
   return run_in(runtime.connect(id), request);
 }
 

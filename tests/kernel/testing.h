@@ -51,7 +51,8 @@ struct Outcome {
 
 // Runs a command to its end and collects what it wrote.
 Outcome run_in(linux::Channel guest, const guest::ExecRequest& request);
-Outcome run_shell(Runtime& runtime, const std::string& id, const std::string& script);
+Outcome run_shell(Runtime& runtime, const std::string& id, const std::string& script,
+                  const std::string& user = {});
 
 // What must be as before when all sandboxes are gone.
 struct HostState {
@@ -91,7 +92,9 @@ class SandboxTest : public testing::Test {
   }
 
   static RuntimeClient& runtime() { return engine_->runtime(); }
-  Outcome sh(const std::string& script) { return run_shell(runtime(), id_, script); }
+  Outcome sh(const std::string& script, const std::string& user = {}) {
+    return run_shell(runtime(), id_, script, user);
+  }
 
   static inline std::unique_ptr<TestEngine> engine_;
   std::string id_;
